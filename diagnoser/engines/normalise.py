@@ -84,13 +84,13 @@ def why_missing(aliases: Sequence[Alias], span: Span, title: str) -> str:
     if not aliases:
         return f"{title} exports nothing of the kind"
     shown = span.text or "of unknown version"
-    oldest = min(aliases, key=lambda alias: (bool(alias.since), alias.since))
-    newest = aliases[0]
+    possible = [alias for alias in aliases if not span.before(alias.since) and not span.after(alias.until)]
+    newest = (possible or aliases)[0]
     if any(alias.holds == "proven" for alias in aliases):
         return f"{newest.metric}: {newest.note} (this page is {shown})"
-    if all(span.before(alias.since) for alias in aliases):
-        return f"not in this version: {oldest.metric} is first in {title} {oldest.since}, this page is {shown}"
-    if all(span.after(alias.until) for alias in aliases):
+    if not possible and span.before(newest.since):
+        return f"not in this version: {newest.metric} is first in {title} {newest.since}, this page is {shown}"
+    if not possible:
         return f"gone in this version: {newest.metric} was last in {title} {newest.until}, this page is {shown}"
     when = newest.note or "born with its first event"
     since = f", first in {title} {newest.since}" if newest.since else ""

@@ -1,0 +1,113 @@
+"""SGLang 0.4.6 to 0.5.23: one page -> one Snapshot a data-parallel rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from diagnoser.engines import sglang_facts, sglang_names, sglang_pool
+from diagnoser.engines.base import EngineAdapter
+from diagnoser.engines.facts import text
+from diagnoser.engines.normalise import find
+from diagnoser.engines.page import Found, Page, Reader, Scope
+from diagnoser.engines.sglang_names import CAPACITY, PASSES, QUEUE, RETRACTED
+from diagnoser.engines.sglang_ranks import Leader, leaders, scopes
+from diagnoser.engines.versions import Feature, Span, exact, infer
+from diagnoser.model import EngineId, Fact, PoolState, Reading, Scrape, Snapshot
+
+TITLE = "SGLang"
+_COLD = "not born yet: no request since the start"
+_UNBORN = " (not born yet)"
+
+
+def snapshots(scrape: Scrape, facts: Mapping[str, Fact]) -> tuple[Snapshot, ...]:
+    """Every rank of one page. Nothing for a page without SGLang's series."""
+    page = Page(scrape.samples, "sglang:", "sglang_")
+    if not any(page.has(metric) for metric in sglang_names.METRICS):
+        return ()
+    span = version_span(page, facts)
+    found = leaders(page) or (Leader(None, None, None),)
+    return tuple(_snapshot(scrape, page, leader, len(found), span) for leader in found)
+
+
+def version_span(page: Page, facts: Mapping[str, Fact]) -> Span:
+    """The release that wrote the page: as told, else the range its names leave open."""
+
+    def has(feature: Feature) -> bool | None:
+        return page.has(feature.metric)
+
+    told = text(facts, "version")
+    inferred = infer(sglang_names.FEATURES, has)
+    if told is None:
+        return inferred
+    known = exact(told)
+    return known if known.low else Span(inferred.low, inferred.high, told)
+
+
+def _snapshot(scrape: Scrape, page: Page, leader: Leader, ranks: int, span: Span) -> Snapshot:
+    own = scopes(page, leader, ranks)
+    read = sglang_pool.reader(page, own["rank"])
+    found = find(Reader(page, own, span), sglang_names.READINGS, sglang_names.HISTOGRAMS, sglang_names.NEVER, TITLE)
+    cold = not any(own["rank"].mine(sample.labels) for metric in QUEUE for sample in page.named(metric))
+    _mark_cold(found, cold)
+    if not cold:
+        _count_unborn(page, own["rank"], span, found)
+    pool = _pool(page, read, found, cold)
+    model = next(iter(page.label_values((*QUEUE, CAPACITY), "model_name")), None)
+    return Snapshot(
+        EngineId("sglang", scrape.target.name, leader.rank, span.text, model),
+        scrape.at,
+        found.readings,
+        found.histograms,
+        found.missing,
+        pool,
+        sglang_pool.other_pools(read),
+        bad_series=tuple(found.bad),
+        facts=sglang_facts.page_facts(page, read),
+    )
+
+
+def _mark_cold(found: Found, cold: bool) -> None:
+    """A cold engine has no usage or queue gauges at all: that is "not yet", whatever the version."""
+    found.readings["cold_engine"] = Reading(float(cold), QUEUE[0] + (_UNBORN if cold else ""))
+    found.missing.pop("cold_engine", None)
+    if cold:
+        found.missing.update({name: _COLD for name in found.missing if name not in sglang_names.NEVER})
+
+
+def _count_unborn(page: Page, scope: Scope, span: Span, found: Found) -> None:
+    """Counters of a running engine that are born with their first event: absent is 0 where the version has them."""
+    if "preemptions_total" not in found.readings and span.inside("0.5.7", ""):
+        found.readings["preemptions_total"] = Reading(0.0, RETRACTED + _UNBORN)
+        found.missing.pop("preemptions_total", None)
+    modes = {sample.labels.get("mode") for sample in page.named(PASSES) if scope.mine(sample.labels)}
+    if not modes:
+        return
+    for name in ("prefill_passes_total", "decode_passes_total"):
+        if name not in found.readings and (span.inside("0.5.10", "") or modes.intersection(sglang_names.PREFILL_MODES)):
+            found.readings[name] = Reading(0.0, PASSES + _UNBORN)
+            found.missing.pop(name, None)
+
+
+def _pool(page: Page, read: sglang_pool.Read, found: Found, cold: bool) -> PoolState:
+    """The pool; a rejected usage leaves it unknown, because used and usage are one number."""
+    ratio = found.readings.get("l1_used_ratio")
+    pool, bad = sglang_pool.kv_pool(page, read, ratio.value if ratio else None, cold)
+    found.bad.extend(bad)
+    if any(one.fatal for one in found.bad):
+        pool = PoolState(pool.capacity, reason=found.missing.get("l1_used_ratio", "the page contradicts itself"))
+    if pool.capacity is not None:
+        found.readings["l1_capacity_tokens"] = Reading(pool.capacity, CAPACITY)
+        found.missing.pop("l1_capacity_tokens", None)
+    elif not cold:
+        found.missing["l1_capacity_tokens"] = pool.reason
+    return pool
+
+
+ADAPTER = EngineAdapter(
+    family="sglang",
+    title=TITLE,
+    prefixes=("sglang:", "sglang_"),
+    metrics=sglang_names.METRICS,
+    snapshots=snapshots,
+    fact_queries=sglang_facts.QUERIES,
+)
