@@ -11,6 +11,7 @@ from diagnoser.engines.versions import Span
 from diagnoser.model import BadSeries, Reading
 
 Aliases = Mapping[str, Sequence[Alias]]
+NOT_YET = "not born yet: no request since the start"
 FATAL = frozenset({"l1_used_ratio", "running_requests", "waiting_requests"})
 """Readings the verdict rests on: when the engine reports nonsense here, nothing may be concluded."""
 RATIOS = frozenset(name for name in READINGS if name.endswith("_ratio"))
@@ -43,17 +44,21 @@ def _first(reader: Reader, name: str, aliases: Sequence[Alias], found: Found) ->
     for alias in aliases:
         reading = reader.reading(alias) if reader.usable(alias) else None
         if reading is not None:
-            _note_processes(reader, name, alias, found)
+            _note_processes(reader, name, aliases, alias, found)
             return reading
     return None
 
 
-def _note_processes(reader: Reader, name: str, alias: Alias, found: Found) -> None:
-    processes = {sample.labels["pid"] for sample in reader.series(alias) if "pid" in sample.labels}
-    if len(processes) > 1:
-        values = {sample.value for sample in reader.series(alias)}
-        differ = "" if len(values) == 1 else f", which differ ({_span_of(values)})"
-        reason = f"one series per process ({len(processes)}{differ}); the highest is used for {name}"
+def _note_processes(reader: Reader, name: str, aliases: Sequence[Alias], used: Alias, found: Found) -> None:
+    """A gauge without a multiprocess mode: each process keeps what it last saw, possibly long ago."""
+    for alias in {alias.metric: alias for alias in aliases if not alias.where}.values():
+        series = [sample for sample in reader.series(alias) if "pid" in sample.labels]
+        if len({sample.labels["pid"] for sample in series}) < 2:
+            continue
+        values = {sample.value for sample in series}
+        differ = f", which differ ({min(values):g} to {max(values):g})" if len(values) > 1 else ""
+        instead = f"the highest is used for {name}" if alias == used else f"{used.metric} is used for {name}"
+        reason = f"one series per process{differ}; {instead}"
         found.bad.append(BadSeries(describe(alias, reader.scopes[alias.scope]), reason))
 
 
@@ -79,6 +84,14 @@ def _wrong(name: str, value: float) -> tuple[str, bool]:
     return "", False
 
 
+def mark_cold(found: Found, cold: bool, series: str, never: Mapping[str, str]) -> None:
+    """Say whether anything has run since the start; what a cold engine lacks is "not yet", whatever the version."""
+    found.readings["cold_engine"] = Reading(float(cold), f"{series} (not born yet)" if cold else series)
+    found.missing.pop("cold_engine", None)
+    if cold:
+        found.missing.update({name: NOT_YET for name in found.missing if name not in never})
+
+
 def why_missing(aliases: Sequence[Alias], span: Span, title: str) -> str:
     """Absence has three meanings: not in this version, gone, or not (yet) on this page. This says which."""
     if not aliases:
@@ -92,10 +105,6 @@ def why_missing(aliases: Sequence[Alias], span: Span, title: str) -> str:
         return f"not in this version: {newest.metric} is first in {title} {newest.since}, this page is {shown}"
     if not possible:
         return f"gone in this version: {newest.metric} was last in {title} {newest.until}, this page is {shown}"
-    when = newest.note or "born with its first event"
+    when = newest.note or "no sample yet, or left out of this page"
     since = f", first in {title} {newest.since}" if newest.since else ""
     return f"not on this page: {newest.metric}{since} ({when})"
-
-
-def _span_of(values: set[float]) -> str:
-    return f"{min(values):g} to {max(values):g}"

@@ -115,7 +115,7 @@ class Reader:
 
 def describe(alias: Alias, scope: Scope) -> str:
     """Name and label condition of an alias as evidence shows it."""
-    labels = alias.where or {}
+    labels = {key: value for key, value in (alias.where or {}).items() if value}
     shown = ",".join(f'{key}="{value if isinstance(value, str) else "|".join(value)}"' for key, value in labels.items())
     return f"{alias.metric}{{{shown}}}{scope.suffix}" if shown else f"{alias.metric}{scope.suffix}"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from diagnoser.engines import sglang_facts, sglang_names, sglang_pool
 from diagnoser.engines.base import EngineAdapter
 from diagnoser.engines.facts import text
-from diagnoser.engines.normalise import find
+from diagnoser.engines.normalise import find, mark_cold
 from diagnoser.engines.page import Found, Page, Reader, Scope
 from diagnoser.engines.sglang_names import CAPACITY, PASSES, QUEUE, RETRACTED
 from diagnoser.engines.sglang_ranks import Leader, leaders, scopes
@@ -15,7 +15,6 @@ from diagnoser.engines.versions import Feature, Span, exact, infer
 from diagnoser.model import EngineId, Fact, PoolState, Reading, Scrape, Snapshot
 
 TITLE = "SGLang"
-_COLD = "not born yet: no request since the start"
 _UNBORN = " (not born yet)"
 
 
@@ -47,8 +46,8 @@ def _snapshot(scrape: Scrape, page: Page, leader: Leader, ranks: int, span: Span
     own = scopes(page, leader, ranks)
     read = sglang_pool.reader(page, own["rank"])
     found = find(Reader(page, own, span), sglang_names.READINGS, sglang_names.HISTOGRAMS, sglang_names.NEVER, TITLE)
-    cold = not any(own["rank"].mine(sample.labels) for metric in QUEUE for sample in page.named(metric))
-    _mark_cold(found, cold)
+    cold = _is_cold(page, own["rank"], found, ranks)
+    mark_cold(found, cold, QUEUE[0], sglang_names.NEVER)
     if not cold:
         _count_unborn(page, own["rank"], span, found)
     pool = _pool(page, read, found, cold)
@@ -66,12 +65,12 @@ def _snapshot(scrape: Scrape, page: Page, leader: Leader, ranks: int, span: Span
     )
 
 
-def _mark_cold(found: Found, cold: bool) -> None:
-    """A cold engine has no usage or queue gauges at all: that is "not yet", whatever the version."""
-    found.readings["cold_engine"] = Reading(float(cold), QUEUE[0] + (_UNBORN if cold else ""))
-    found.missing.pop("cold_engine", None)
-    if cold:
-        found.missing.update({name: _COLD for name in found.missing if name not in sglang_names.NEVER})
+def _is_cold(page: Page, scope: Scope, found: Found, ranks: int) -> bool:
+    """No usage or queue gauge of the rank yet, and no trace of a request (a page may merely be cut down)."""
+    if any(scope.mine(sample.labels) for metric in QUEUE for sample in page.named(metric)):
+        return False
+    waited, finished = found.histograms.get("queue_seconds"), found.readings.get("finished_requests_total")
+    return not (waited and waited.count) and (ranks > 1 or not (finished and finished.value))
 
 
 def _count_unborn(page: Page, scope: Scope, span: Span, found: Found) -> None:
@@ -93,10 +92,11 @@ def _pool(page: Page, read: sglang_pool.Read, found: Found, cold: bool) -> PoolS
     ratio = found.readings.get("l1_used_ratio")
     pool, bad = sglang_pool.kv_pool(page, read, ratio.value if ratio else None, cold)
     found.bad.extend(bad)
-    if any(one.fatal for one in found.bad):
-        pool = PoolState(pool.capacity, reason=found.missing.get("l1_used_ratio", "the page contradicts itself"))
+    if not cold and ratio is None:
+        pool = PoolState(pool.capacity, reason=found.missing["l1_used_ratio"])
     if pool.capacity is not None:
-        found.readings["l1_capacity_tokens"] = Reading(pool.capacity, CAPACITY)
+        series = CAPACITY if page.named(CAPACITY) else "sglang:num_used_tokens / sglang:token_usage"
+        found.readings["l1_capacity_tokens"] = Reading(pool.capacity, series)
         found.missing.pop("l1_capacity_tokens", None)
     elif not cold:
         found.missing["l1_capacity_tokens"] = pool.reason

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from diagnoser.engines import vllm_facts, vllm_names, vllm_pool
 from diagnoser.engines.base import EngineAdapter
 from diagnoser.engines.facts import flag, text
-from diagnoser.engines.normalise import find
+from diagnoser.engines.normalise import find, mark_cold
 from diagnoser.engines.page import Found, Labels, Page, Reader, Scope
 from diagnoser.engines.versions import Feature, Span, exact, infer
-from diagnoser.engines.vllm_names import INFO, LORA, QUEUE
+from diagnoser.engines.vllm_names import BORN_FIRST, INFO, LORA, QUEUE
 from diagnoser.model import EngineId, Fact, PoolState, Reading, Scrape, Snapshot
 
 ALL_RANKS = " (all ranks)"
@@ -18,11 +18,11 @@ TITLE = "vLLM"
 
 
 def snapshots(scrape: Scrape, facts: Mapping[str, Fact]) -> tuple[Snapshot, ...]:
-    """Every engine of one page. Nothing for a page without vLLM's queue and pool gauges."""
+    """Every engine of one page. Nothing for a page without vLLM's own series (--disable-log-stats)."""
     page = Page(scrape.samples, "vllm:", "vllm_")
-    if not any(page.named(metric) for metric in QUEUE):
+    if not any(page.named(metric) for metric in (*QUEUE, *BORN_FIRST)):
         return ()
-    ranks = page.label_values(QUEUE, "engine") or ["0"]
+    ranks = page.label_values((*QUEUE, *BORN_FIRST), "engine") or ["0"]
     span = version_span(page, facts)
     usages = [usage for rank in ranks if (usage := _raw_usage(page, rank)) is not None]
     return tuple(_snapshot(scrape, page, rank, ranks, span, usages) for rank in ranks)
@@ -71,9 +71,10 @@ def _snapshot(
     }
     reader = Reader(page, scopes, span, {"blocks": vllm_pool.number_label(labels, "block_size")})
     found = find(reader, vllm_names.READINGS, vllm_names.HISTOGRAMS, vllm_names.NEVER, TITLE)
+    mark_cold(found, _is_cold(found), QUEUE[0], vllm_names.NEVER)
     pool = _pool(found, shape, flag(facts, "enable_prefix_caching"))
     _add_lora(page, scopes["server"], found)
-    model = next(iter(page.label_values(QUEUE, "model_name")), None)
+    model = next(iter(page.label_values((*QUEUE, *BORN_FIRST), "model_name")), None)
     return Snapshot(
         EngineId("vllm", scrape.target.name, rank, span.text, model),
         scrape.at,
@@ -84,6 +85,14 @@ def _snapshot(
         bad_series=tuple(found.bad),
         facts=facts,
     )
+
+
+def _is_cold(found: Found) -> bool:
+    """With several API servers the gauges are born with the first step; the counters are there from the start."""
+    prompts = found.readings.get("prompt_tokens_total")
+    gauges = ("running_requests", "waiting_requests", "l1_used_ratio")
+    absent = not any(name in found.readings for name in gauges) and not any(bad.fatal for bad in found.bad)
+    return absent and not (prompts and prompts.value)
 
 
 def _pool(found: Found, shape: vllm_pool.Geometry, caching: bool | None) -> PoolState:

@@ -19,9 +19,12 @@ QUEUE = (
     "vllm:kv_cache_usage_perc",
     "vllm:gpu_cache_usage_perc",
 )
+BORN_FIRST = ("vllm:num_preemptions_total", "vllm:prompt_tokens_total")
 LORA = "vllm:lora_requests_info"
 
 _RETRIES = "up to 0.26 it counts every retry of a blocked head again; which release this is must be known: fact version"
+_ONE_SERIES = {"pid": ""}
+"""Of two names for one gauge, that which is not split by process: the others keep what a process last saw."""
 _STAGE = "vllm:num_requests_kv_fetch_by_stage"
 _FETCH = "only where the KV connector is a consumer"
 
@@ -44,7 +47,12 @@ READINGS: Mapping[str, tuple[Alias, ...]] = {
     "kv_fetch_in_progress_requests": _stage("in_progress"),
     "kv_fetch_done_requests": _stage("completed_waiting"),
     "engine_awake": (Alias("vllm:engine_sleep_state", "0.12", where={"sleep_state": "awake"}),),
-    "l1_used_ratio": (Alias("vllm:kv_cache_usage_perc", "0.9.2"), Alias("vllm:gpu_cache_usage_perc", until="0.11")),
+    "l1_used_ratio": (
+        Alias("vllm:kv_cache_usage_perc", "0.9.2", where=_ONE_SERIES),
+        Alias("vllm:gpu_cache_usage_perc", until="0.11", where=_ONE_SERIES),
+        Alias("vllm:kv_cache_usage_perc", "0.9.2"),
+        Alias("vllm:gpu_cache_usage_perc", until="0.11"),
+    ),
     "preemptions_total": (Alias("vllm:num_preemptions_total"),),
     "prompt_tokens_total": (Alias("vllm:prompt_tokens_total"),),
     "generation_tokens_total": (Alias("vllm:generation_tokens_total"),),
