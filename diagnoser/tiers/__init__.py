@@ -8,7 +8,9 @@ from functools import cache
 from importlib import import_module
 
 from diagnoser.model import EngineId, Fact, Sample, TierState
-from diagnoser.tiers.base import Tier
+from diagnoser.tiers.base import Thresholds, Tier, state
+
+__all__ = ["NOTHING", "Thresholds", "Tier", "read_tier", "state", "tiers"]
 
 NOTHING = TierState("none", None, reason="the page does not tell whether there is a host tier")
 
@@ -23,11 +25,11 @@ def tiers() -> tuple[Tier, ...]:
 
 def read_tier(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact]) -> TierState:
     """The host tier of one engine rank: what governs admission, else what is there, else what is surely not."""
-    found = [state for tier in tiers() if (state := tier.read(samples, engine, facts)) is not None]
+    found = [seen for tier in tiers() if (seen := tier.read(samples, engine, facts)) is not None]
     return min(found, key=_order, default=NOTHING)
 
 
-def _order(state: TierState) -> int:
-    if state.presence:
-        return 0 if state.governs_admission else 1 if state.capacity or state.resident is not None else 2
-    return 3 if state.presence is False else 4
+def _order(seen: TierState) -> int:
+    if seen.presence:
+        return 0 if seen.governs_admission else 1 if seen.capacity or seen.resident is not None else 2
+    return 3 if seen.presence is False else 4

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from diagnoser.model import EngineId, Fact, Reading, Sample, TierState
-from diagnoser.tiers.base import Series, Tier, added, known
+from diagnoser.tiers.base import Tier
+from diagnoser.tiers.series import Series, added, known
 
 _USED, _TOTAL = "sglang:hicache_host_used_tokens", "sglang:hicache_host_total_tokens"
 _LOADED, _STORED = "sglang:load_back_tokens_total", "sglang:hicache_backup_tokens_total"
@@ -45,7 +46,7 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
 
 
 def _counters(cache: Series, rank: Series) -> dict[str, Reading]:
-    """Cache counters repeat one number over TP ranks, hence the highest, and are of all replicas; hits are of the rank."""
+    """Cache counters repeat one number over TP ranks, hence the highest, of all replicas; hits are of the rank."""
     modern = bool(rank.of(_EFFECTIVE))
     stored = cache.highest(_STORED, pool=_KV)
     dropped = added(

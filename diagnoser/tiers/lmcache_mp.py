@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from diagnoser.model import EngineId, Fact, Reading, Sample, TierState
-from diagnoser.tiers.base import Series, Tier, known
+from diagnoser.tiers.base import Tier
+from diagnoser.tiers.series import Series, known
 
 _P = "lmcache_mp_"
 _BYTES, _RATIO = f"{_P}l1_memory_usage_bytes", f"{_P}l1_usage_ratio"

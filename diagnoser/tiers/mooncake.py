@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from diagnoser.model import EngineId, Fact, Sample, TierState
-from diagnoser.tiers.base import Series, Tier, added, known
+from diagnoser.tiers.base import Tier
+from diagnoser.tiers.series import Series, added, known
 
 _HELD, _CAPACITY = "master_allocated_bytes", "master_total_capacity_bytes"
 _EVICTED = "master_evicted_size_bytes"

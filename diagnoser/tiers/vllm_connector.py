@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from diagnoser.model import EngineId, Fact, Sample, TierState
-from diagnoser.tiers.base import Series, Tier, known
+from diagnoser.tiers.base import Tier
+from diagnoser.tiers.series import Series, known
 
 _HITS, _QUERIES = "vllm:external_prefix_cache_hits_total", "vllm:external_prefix_cache_queries_total"
 _PROMPTS = "vllm:prompt_tokens_total"

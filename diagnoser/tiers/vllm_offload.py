@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from diagnoser.model import EngineId, Fact, Sample, TierState
-from diagnoser.tiers.base import Series, Tier, added, fact_number, known
+from diagnoser.tiers.base import Tier
+from diagnoser.tiers.series import Series, added, fact_number, known
 
 _P = "vllm:kv_offload_"
 _OLD_BYTES, _OLD_SECONDS = f"{_P}total_bytes_total", f"{_P}total_time_total"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from diagnoser.model import EngineId, Fact, Sample, TierState
-from diagnoser.tiers.base import Series, Tier, known
+from diagnoser.tiers.base import Tier
+from diagnoser.tiers.series import Series, known
 
 _P = "vllm:simple_kv_offload_"
 _INFO, _OUTCOMES = f"{_P}info", f"{_P}save_outcomes_total"
