@@ -32,7 +32,7 @@ _SERIES = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 # value [timestamp] [# exemplar]; the exemplar is skipped.
-_VALUE = re.compile(r"[ \t]*+([^ \t#]++)(?:[ \t]++([^ \t#]++))?+(?:[ \t]++#.*+)?+", re.DOTALL)
+_VALUE = re.compile(r"[ \t]*+([^ \t#]++)(?:[ \t]++([^ \t#]++))?+(?:[ \t]++#[ \t]*+\{.*+)?+", re.DOTALL)
 # Labels as every client library writes them; whatever else the format allows is left to prometheus_client.
 _LABEL = r'((?!__)[a-zA-Z_][a-zA-Z0-9_]*+)="([^"\\]*+)"(?:,|$)'
 _ONE_LABEL, _ALL_LABELS = re.compile(_LABEL), re.compile(f"(?:{_LABEL})*+")

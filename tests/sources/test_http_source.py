@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -345,12 +346,10 @@ def test_connection_refused() -> None:
 
 
 def test_host_name_that_does_not_resolve(monkeypatch: pytest.MonkeyPatch) -> None:
-    import socket
-
-    async def unknown(*args: object, **kwargs: object) -> None:
+    def unknown(*args: object, **kwargs: object) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
-    monkeypatch.setattr("anyio._core._sockets.getaddrinfo", unknown)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
 
     async def run() -> None:
         async with open_client() as client:
