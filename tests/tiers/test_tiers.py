@@ -1,0 +1,207 @@
+"""What each backend's page says about the host tier, and which state follows over a window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from diagnoser.model import L2State, Reading, TierState
+from diagnoser.tiers import Thresholds, state, tiers
+
+LIMITS = Thresholds(resident_low_ratio=0.7, resident_full_ratio=0.95)
+IDLE = {L2State.IDLE_SPACE, L2State.IDLE_TRAFFIC, L2State.UNKNOWN}
+FULL = {L2State.FULL_NORMAL, L2State.TOO_SMALL, L2State.UNKNOWN}
+ENGINE = "vllm-0.32.0"
+GIB16 = 16 * 2**30
+
+
+def _over_window(tier, name: str, **options: object) -> tuple[TierState, L2State, str]:
+    (first,), (last,) = tier(name, 0, **options), tier(name, -1, **options)
+    found, reason = state(first, last, 50, LIMITS)
+    return last, found, reason
+
+
+def test_every_backend_is_found() -> None:
+    names = [tier.name for tier in tiers()]
+    assert names == sorted(names)
+    assert {"hicache", "hisparse", "lmcache", "lmcache_mp", "mooncake", "vllm_offload", "vllm_simple"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "expected", "allowed"),
+    [
+        ("l2-vllm-offload-0.16.0-idle", "", L2State.IDLE_SPACE, IDLE),
+        ("l2-vllm-offload-0.16.0-full", "", L2State.UNKNOWN, FULL),
+        ("l2-vllm-offload-0.32.0-idle", "", L2State.IDLE_SPACE, IDLE),
+        ("l2-vllm-offload-0.32.0-full", "", L2State.TOO_SMALL, FULL),
+        ("l2-vllm-offload-tiering-0.32.0-full", "", L2State.TOO_SMALL, FULL),
+        ("l2-vllm-simple-0.32.0-idle", "", L2State.UNKNOWN, IDLE),
+        ("l2-vllm-simple-0.32.0-full", "", L2State.TOO_SMALL, FULL),
+        ("l2-lmcache-inproc-0.5.6-idle", ENGINE, L2State.IDLE_TRAFFIC, IDLE),
+        ("l2-lmcache-inproc-0.5.6-full", ENGINE, L2State.TOO_SMALL, FULL),
+        ("l2-lmcache-mp-0.5.6-idle", ENGINE, L2State.IDLE_SPACE, IDLE),
+        ("l2-lmcache-mp-0.5.6-full", ENGINE, L2State.TOO_SMALL, FULL),
+        ("l2-lmcache-inproc-0.5.6-full-openmetrics", ENGINE, L2State.TOO_SMALL, FULL),
+        ("l2-lmcache-mp-0.5.6-full-openmetrics", ENGINE, L2State.TOO_SMALL, FULL),
+        ("sglang-0.5.23-j1-hicache-l1-bound-l2-idle", "", L2State.IDLE_SPACE, IDLE),
+        ("sglang-0.5.23-j2-hicache-l2-full", "", L2State.FULL_NORMAL, FULL),
+    ],
+)
+def test_state_over_a_window(tier, name: str, beside: str, expected: L2State, allowed: set[L2State]) -> None:
+    _, found, reason = _over_window(tier, name, beside=beside)
+    assert found is expected
+    assert found in allowed
+    assert reason
+
+
+def test_pinned_gauges_never_count_as_resident(tier) -> None:
+    for name in ("l2-vllm-offload-0.32.0-full", "l2-vllm-offload-0.32.0-idle", "l2-vllm-simple-0.32.0-full"):
+        (seen,) = tier(name)
+        assert seen.resident is None
+        assert any(gauge.startswith("pinned") for gauge in seen.gauges)
+
+
+def test_all_that_was_ever_stored_bounds_what_is_resident(tier) -> None:
+    (old,), (new,) = tier("l2-vllm-offload-0.16.0-idle"), tier("l2-vllm-offload-0.32.0-idle")
+    assert old.capacity == new.capacity == GIB16
+    assert old.resident_upper == new.resident_upper == 498 * 2**21
+
+
+def test_old_and_new_names_of_one_counter_are_not_added(tier) -> None:
+    (seen,) = tier("l2-vllm-offload-0.32.0-full")
+    assert seen.counters["stored_total"].value == 45720 * 2**21
+    assert seen.counters["loaded_total"].value == 11816 * 2**21
+
+
+def test_a_vllm_capacity_that_only_the_user_knows(tier) -> None:
+    last, found, reason = _over_window(tier, "vllm-0.32.0-l-l2-reuse")
+    assert found is L2State.UNKNOWN
+    assert last.capacity is None
+    assert "l2_capacity_bytes" in reason
+    _, known, _ = _over_window(tier, "vllm-0.32.0-l-l2-reuse", l2_capacity_bytes=1e8)
+    assert known is L2State.IDLE_SPACE
+    _, small, _ = _over_window(tier, "vllm-0.32.0-l-l2-reuse", l2_capacity_bytes=3e7)
+    assert small is L2State.UNKNOWN
+
+
+def test_lmcache_needs_a_capacity_to_be_half_empty(tier) -> None:
+    _, found, _ = _over_window(tier, "l2-lmcache-inproc-0.5.6-idle", beside=ENGINE, l2_capacity_bytes=float(GIB16))
+    assert found is L2State.IDLE_SPACE
+
+
+def test_lmcache_servers_capacity_is_bytes_by_ratio(tier) -> None:
+    (seen,) = tier("l2-lmcache-mp-0.5.6-full", beside=ENGINE)
+    assert seen.backend == "lmcache_mp"
+    assert seen.capacity == GIB16
+    assert seen.resident == 402 * 2**25
+    assert seen.counters["evicted_total"].value == 1296
+
+
+def test_hicache(tier) -> None:
+    (seen,) = tier("sglang-0.5.23")
+    assert (seen.backend, seen.unit, seen.capacity, seen.resident) == ("hicache", "tokens", 86016, 5134)
+    assert seen.counters["stored_total"].value == 6528
+    assert seen.counters["loaded_total"].value == 3264
+    assert seen.counters["dropped_total"].value == 0
+    assert seen.counters["lagged_total"] == Reading(0, "sglang:hicache_dropped_tokens_total (not born yet)")
+
+
+@pytest.mark.parametrize(
+    ("name", "presence"),
+    [
+        ("sglang-0.5.23-tp2", False),
+        ("sglang-0.5.11-dp2", False),
+        ("sglang-0.5.6-dp2", None),
+        ("sglang-0.5.7", True),
+        ("sglang-0.5.23-a0-cold-no-request", None),
+        ("vllm-0.32.0", False),
+        ("vllm-0.12.0", False),
+        ("vllm-0.11.0-hidden", None),
+    ],
+)
+def test_presence(tier, name: str, presence: bool | None) -> None:
+    for seen in tier(name):
+        assert seen.presence is presence
+        assert seen.reason
+        found, _ = state(seen, seen, 0, LIMITS)
+        if presence is not True:
+            assert found is (L2State.ABSENT if presence is False else L2State.UNKNOWN)
+
+
+def test_a_connector_that_publishes_elsewhere_is_not_absent(tier_of_text) -> None:
+    page = """
+    vllm:num_requests_running{engine="0"} 1
+    vllm:prompt_tokens_total{engine="0"} 10
+    vllm:external_prefix_cache_queries_total{engine="0"} 10
+    """
+    (seen,) = tier_of_text(page)
+    assert seen.presence is None
+    assert "elsewhere" in seen.reason
+    (unasked,) = tier_of_text(page.replace(" 10", " 0"))
+    assert unasked.presence is None
+
+
+def test_hisparse_governs_admission(tier_of_text) -> None:
+    page = 'vllm:num_requests_running{engine="0"} 1\nvllm:hisparse_host_cache_usage_perc{engine="0"} 0.1'
+    (seen,) = tier_of_text(page)
+    assert state(seen, seen, 0, LIMITS)[0] is L2State.GOVERNS_ADMISSION
+    (flagged,) = tier_of_text("sglang:token_usage 0.1\nsglang:hicache_host_total_tokens 9", enable_hisparse=True)
+    assert flagged.governs_admission
+
+
+def test_a_staging_pool_says_nothing(tier_of_text) -> None:
+    page = "sglang:token_usage 0.1\nsglang:hicache_host_total_tokens 100\nsglang:hicache_host_used_tokens 0"
+    (seen,) = tier_of_text(page, l2_memory_mode="buffer_only")
+    assert seen.resident is None
+    (wrong,) = tier_of_text(page.replace("used_tokens 0", "used_tokens 300"))
+    assert wrong.capacity is None
+    assert wrong.resident is None
+
+
+def test_mooncake(tier_of_text) -> None:
+    page = 'vllm:num_requests_running{engine="0"} 1\nmaster_allocated_bytes 50\nmaster_total_capacity_bytes 100'
+    (seen,) = tier_of_text(page)
+    assert (seen.backend, seen.capacity, seen.resident) == ("mooncake", 100, 50)
+    operation = 'vllm:mooncake_store_operation_bytes_total{engine="0",operation="put"} 5'
+    (client,) = tier_of_text(f'vllm:num_requests_running{{engine="0"}} 1\n{operation}')
+    assert client.presence is True
+    assert client.capacity is None
+    assert client.counters["stored_total"].value == 5
+
+
+def _tier(**counters: float) -> TierState:
+    return TierState(
+        "x", True, capacity=100, resident=50, counters={name: Reading(value, name) for name, value in counters.items()}
+    )
+
+
+def test_one_page_proves_no_rate() -> None:
+    busy = replace(_tier(stored_total=5, loaded_total=5, errors_total=9, dropped_total=9), capacity=None)
+    assert state(busy, busy, 0, LIMITS)[0] is L2State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"errors_total": 1}, {"errors_total": 2}, L2State.BROKEN),
+        ({}, {"errors_total": 2}, L2State.BROKEN),
+        ({"dropped_total": 1}, {"dropped_total": 2}, L2State.TOO_SMALL),
+        ({"evicted_total": 1}, {"evicted_total": 2}, L2State.FULL_NORMAL),
+        ({"evicted_total": 0}, {"evicted_total": 0}, L2State.IDLE_SPACE),
+        (
+            {"evicted_total": 9, "stored_total": 1, "loaded_total": 1},
+            {"evicted_total": 9, "stored_total": 1, "loaded_total": 1},
+            L2State.IDLE_TRAFFIC,
+        ),
+        ({"evicted_total": 9}, {"evicted_total": 9}, L2State.FULL_NORMAL),
+        ({"evicted_total": 9}, {"evicted_total": 0}, L2State.IDLE_SPACE),
+    ],
+)
+def test_state_machine(before: dict[str, float], after: dict[str, float], expected: L2State) -> None:
+    assert state(_tier(**before), _tier(**after), 30, LIMITS)[0] is expected
+
+
+def test_nothing_between_the_limits_is_called_idle_or_full() -> None:
+    filling = replace(_tier(stored_total=5), resident=80)
+    assert state(_tier(stored_total=1), filling, 30, LIMITS)[0] is L2State.UNKNOWN
