@@ -250,3 +250,9 @@ def test_absence_says_which_of_three(page) -> None:
     assert new.missing["lora_pool_used_ratio"] == (
         "not on this page: sglang:lora_pool_utilization, first in SGLang 0.5.7 (only with LoRA)"
     )
+
+
+def test_radix_off_leaves_nothing_evictable(page) -> None:
+    (snapshot,) = page("sglang-0.5.23-n-no-radix")
+    assert snapshot.pool.evictable == 0
+    assert snapshot.pool.used + snapshot.pool.available == snapshot.pool.capacity

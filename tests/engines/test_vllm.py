@@ -233,3 +233,11 @@ def test_label_facts(page) -> None:
 
 def test_a_page_of_another_engine_gives_nothing(text) -> None:
     assert text("process_start_time_seconds 5\npython_info 1") == []
+
+
+def test_a_full_cache_is_not_a_full_pool(page) -> None:
+    (snapshot,) = page("vllm-0.32.0-g-prefix-full", poll=0)
+    pool = snapshot.pool
+    assert pool.used < 0.5 * pool.capacity
+    assert isinstance(pool.evictable, Range)
+    assert pool.evictable.high == pool.capacity - pool.used
