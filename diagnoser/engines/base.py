@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from diagnoser.model import Fact, Scrape, Snapshot
@@ -170,3 +170,12 @@ class EngineAdapter:
     snapshots: Callable[[Scrape, Mapping[str, Fact]], tuple[Snapshot, ...]]
     """One page -> one Snapshot a data-parallel rank. The facts given (flags, HTTP, version) are known beforehand."""
     fact_queries: tuple[FactQuery, ...] = ()
+    traits: Mapping[str, float | str] = field(default_factory=dict)
+    """How the family behaves where its gauges do not say so; names in TRAITS."""
+
+
+TRAITS: Mapping[str, str] = {
+    "gauge_timing": '"end_of_step": after frees, before the next admission, so usage reads low; "report": as of the last report',
+    "running_gauge_slack": "how many requests the running gauge may leave out",
+    "reserves_output": "1 if admission also needs room for output that may come",
+}

@@ -1,0 +1,60 @@
+"""Answers the checklist: every check of the rule files over the signals, three-valued, each with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from diagnoser.model import Answer, CheckResult, Evidence, SignalValue
+from diagnoser.rulebook.conditions import Compare, leaves, mask
+from diagnoser.rulebook.rules import Check, Rulebook
+from diagnoser.rulebook.text import fill
+from diagnoser.signals.table import Row, Table, answers, window_columns
+
+
+def answer_all(rows: Sequence[Row], words: Sequence[Mapping[str, str]], book: Rulebook) -> list[tuple[CheckResult, ...]]:
+    """The whole checklist for every window. One check is one pass over all windows."""
+    table = Table(window_columns(rows), len(rows))
+    found = [_answers(check, table) for check in book.checks]
+    return [
+        tuple(_result(check, found[c][i], row, words[i]) for c, check in enumerate(book.checks))
+        for i, row in enumerate(rows)
+    ]
+
+
+def _answers(check: Check, table: Table) -> list[Answer]:
+    yes = answers(mask(check.yes, table))
+    if check.no is None:
+        return [Answer.UNKNOWN if y is None else Answer.YES if y else Answer.NO for y in yes]
+    no = answers(mask(check.no, table))
+    return [Answer.YES if y else Answer.NO if n else Answer.UNKNOWN for y, n in zip(yes, no, strict=True)]
+
+
+def _result(check: Check, answer: Answer, row: Row, words: Mapping[str, str]) -> CheckResult:
+    evidence = _evidence(check, row)
+    reason, whole = fill(check.text[answer.value], row, words)
+    if answer is Answer.UNKNOWN:
+        reason = _why_unknown(reason, whole, evidence)
+    return CheckResult(check.id, check.question, answer, reason, evidence, check.severity, check.label)
+
+
+def _evidence(check: Check, row: Row) -> tuple[Evidence, ...]:
+    conditions = [check.yes] if check.no is None else [check.yes, check.no]
+    compared = [leaf for c in conditions for leaf in leaves(c) if isinstance(leaf, Compare)]
+    out: dict[str, Evidence] = {leaf.signal: _seen(leaf, row) for leaf in reversed(compared)}
+    for name in check.evidence:
+        out.setdefault(name, _seen(Compare(name, "", 0.0), row))
+    ordered = dict.fromkeys([*check.evidence, *(leaf.signal for leaf in compared)])
+    return tuple(out[name] for name in ordered)
+
+
+def _seen(leaf: Compare, row: Row) -> Evidence:
+    value = row.get(leaf.signal, SignalValue(leaf.signal, "", None, "no such signal"))
+    threshold = leaf.value if leaf.op else None
+    return Evidence(leaf.signal, value.value, value.unit, leaf.op, threshold, value.series, value.missing_reason)
+
+
+def _why_unknown(reason: str, whole: bool, evidence: Sequence[Evidence]) -> str:
+    missing = list(dict.fromkeys(e.missing_reason for e in evidence if e.missing_reason))
+    if not missing:
+        return reason
+    return f"{reason}: {missing[0]}" if whole else missing[0]

@@ -1,0 +1,83 @@
+"""The output contract as plain data: what --format json and jsonl print, and diagnoser's JSON Schema describes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from diagnoser.model import Diagnosis, Evidence, Quantity, Range, TierState
+
+SCHEMA_VERSION = 1
+
+
+def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
+    """One diagnosis as JSON-ready data. Numbers that are not finite become null."""
+    verdict, engine = diagnosis.verdict, diagnosis.engine
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "at": round(diagnosis.at, 3),
+        "window_seconds": diagnosis.window_seconds,
+        "scrapes": diagnosis.scrapes,
+        "engine": {
+            "family": engine.family, "version": engine.version, "target": engine.target, "model": engine.model, "rank": engine.rank,
+        },
+        "verdict": {
+            "bottleneck": verdict.bottleneck, "mode": verdict.mode, "l2": verdict.l2.value, "shares": dict(verdict.shares),
+            "trend": verdict.trend, "severity": verdict.severity, "confidence": verdict.confidence,
+            "headline": verdict.headline, "because": list(verdict.because),
+        },
+        "l1": _pool(diagnosis),
+        "l2": _tier(diagnosis.l2),
+        "checks": [
+            {"id": c.id, "label": c.label, "question": c.question, "answer": c.answer.value, "severity": c.severity,
+             "reason": c.reason, "evidence": [_evidence(e) for e in c.evidence]}
+            for c in diagnosis.checks
+        ],
+        "findings": [
+            {"code": f.code, "severity": f.severity, "text": f.text, "evidence": [_evidence(e) for e in f.evidence]}
+            for f in diagnosis.findings
+        ],
+        "remedies": [
+            {"id": r.id, "action": r.action, "flag": r.flag, "effect": r.effect, "side_effect": r.side_effect}
+            for r in diagnosis.remedies
+        ],
+        "not_remedies": list(diagnosis.not_remedies),
+        "facts": {f.name: {"value": f.value, "origin": f.origin} for f in diagnosis.facts.values()},
+        "signals": {
+            s.name: {"value": _number(s.value), "unit": s.unit, "missing_reason": s.missing_reason, "series": list(s.series)}
+            for s in diagnosis.signals.values()
+        },
+    }
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else round(value, 6)
+
+
+def _quantity(value: Quantity) -> float | list[float] | None:
+    return [round(value.low, 1), round(value.high, 1)] if isinstance(value, Range) else _number(value)
+
+
+def _pool(diagnosis: Diagnosis) -> dict[str, Any]:
+    pool = diagnosis.l1
+    return {
+        "pool": pool.name, "capacity_tokens": _number(pool.capacity), "used_tokens": _quantity(pool.used),
+        "evictable_tokens": _quantity(pool.evictable), "available_tokens": _quantity(pool.available), "reason": pool.reason,
+    }
+
+
+def _tier(tier: TierState | None) -> dict[str, Any] | None:
+    if tier is None:
+        return None
+    return {
+        "backend": tier.backend, "present": tier.presence, "unit": tier.unit, "capacity": _number(tier.capacity),
+        "resident": _number(tier.resident), "resident_upper": _number(tier.resident_upper),
+        "governs_admission": tier.governs_admission, "reason": tier.reason,
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {
+        "signal": evidence.signal, "value": _number(evidence.value), "unit": evidence.unit, "op": evidence.op,
+        "threshold": evidence.threshold, "series": list(evidence.series), "missing_reason": evidence.missing_reason,
+    }

@@ -1,0 +1,172 @@
+"""The only wiring: scrapes -> snapshots -> windows -> signals -> gates -> checks -> verdict."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+
+from diagnoser import gates
+from diagnoser.checks import answer_all
+from diagnoser.engines import adapters
+from diagnoser.model import CheckResult, Diagnosis, EngineId, Fact, L2State, Scrape, Snapshot, TierState, Window
+from diagnoser.errors import RuleError
+from diagnoser.rulebook.lint import problems
+from diagnoser.rulebook.rules import Rulebook
+from diagnoser.signals import fleet
+from diagnoser.signals.base import intervals, signals
+from diagnoser.signals.pool import pool_at_end
+from diagnoser.signals.table import Row, evaluate
+from diagnoser.signals.view import View
+from diagnoser.tiers import read_tier, tiers
+from diagnoser.tiers.base import Thresholds, state
+from diagnoser.verdict import Case, decide
+
+UNKNOWN_ENGINE = "unknown"
+WORDS = ("target", "mode", "l2_phrase", "l2_sentence", "last_error", "engine")
+"""Names that texts of the rule files may use besides signals."""
+
+L2_PHRASES = {
+    L2State.ABSENT: "no L2",
+    L2State.GOVERNS_ADMISSION: "L2 is part of the pool",
+    L2State.IDLE_SPACE: "L2 idle",
+    L2State.IDLE_TRAFFIC: "L2 without traffic",
+    L2State.FULL_NORMAL: "L2 full, as caches are",
+    L2State.TOO_SMALL: "L2 too small",
+    L2State.SLOW: "L2 slow",
+    L2State.BROKEN: "L2 broken",
+    L2State.UNKNOWN: "L2 state not observable",
+}
+
+
+@cache
+def wanted_metrics() -> frozenset[str]:
+    """Every metric base name that some adapter or tier reads; the parser skips the rest of a page."""
+    return frozenset().union(*(a.metrics for a in adapters()), *(t.metrics for t in tiers()))
+
+
+def signal_names(book: Rulebook) -> tuple[str, ...]:
+    """Every signal a rule may name."""
+    return (*(s.name for s in signals()), *gates.names(book), *fleet.NAMES)
+
+
+def rule_problems(book: Rulebook) -> tuple[RuleError, ...]:
+    """Everything wrong with the rules: unreadable files and dangling names."""
+    return problems(book, signal_names(book), [s.name for s in intervals()], WORDS)
+
+
+def snapshots_of(scrape: Scrape, facts: Mapping[str, Fact]) -> tuple[Snapshot, ...]:
+    """One page in our vocabulary, one snapshot an engine rank, with what it says of the host tier. Empty if no adapter knows it."""
+    found = tuple(s for adapter in adapters() for s in adapter.snapshots(scrape, facts))
+    return tuple(replace(s, l2=read_tier(scrape.samples, s.engine, {**s.facts, **facts})) for s in found)
+
+
+class History:
+    """What one target has shown so far, as far back as the longest window needs. Bounded by `keep_seconds`."""
+
+    def __init__(self, target: str, keep_seconds: float, facts: Mapping[str, Fact] | None = None) -> None:
+        self.target = target
+        self.keep_seconds = keep_seconds
+        self.facts: dict[str, Fact] = dict(facts or {})
+        self._ranks: dict[str, deque[Snapshot]] = defaultdict(deque)
+        self._failures: deque[tuple[float, str]] = deque()
+
+    def add(self, scrape: Scrape) -> None:
+        """Keeps one poll: its snapshots, or its failure."""
+        found = () if scrape.error else snapshots_of(scrape, self.facts)
+        for snapshot in found:
+            self._ranks[snapshot.engine.rank].append(snapshot)
+        if not found:
+            self._failures.append((scrape.at, scrape.error or _no_engine(scrape)))
+        self._forget(scrape.at - self.keep_seconds)
+
+    def _forget(self, before: float) -> None:
+        for kept in self._ranks.values():
+            while len(kept) > 2 and kept[1].at < before:
+                kept.popleft()
+        while self._failures and self._failures[0][0] < before:
+            self._failures.popleft()
+
+    def windows(self, end: float, seconds: float) -> tuple[Window, ...]:
+        """One window a rank, ending at `end`. A target that never answered gives one window of failures."""
+        slack = 0.02
+        failures = tuple(f for f in self._failures if end - seconds - slack <= f[0] <= end + slack)
+        ranks = self._ranks or {"": deque()}
+        return tuple(
+            self._window(rank, kept, failures, end, seconds, slack) for rank, kept in sorted(ranks.items(), key=_rank_order)
+        )
+
+    def _window(
+        self, rank: str, kept: Iterable[Snapshot], failures: tuple[tuple[float, str], ...], end: float, seconds: float, slack: float
+    ) -> Window:
+        inside = tuple(s for s in kept if end - seconds - slack <= s.at <= end + slack)
+        newest = next(reversed(list(kept)), None)
+        engine = newest.engine if newest else EngineId(UNKNOWN_ENGINE, self.target, rank or "0")
+        known = {**traits(engine.family), **{name: fact for s in inside[-1:] for name, fact in s.facts.items()}}
+        return Window(engine, end, seconds, inside, failures, {**known, **self.facts})
+
+
+@cache
+def traits(family: str) -> Mapping[str, Fact]:
+    """How the family's gauges behave, as facts."""
+    found = next((a for a in adapters() if a.family == family), None)
+    return {n: Fact(n, v, f"how {found.title} works") for n, v in found.traits.items()} if found else {}
+
+
+def _rank_order(item: tuple[str, object]) -> tuple[int, str]:
+    return (int(item[0]) if item[0].isdigit() else 0, item[0])
+
+
+def _no_engine(scrape: Scrape) -> str:
+    return (
+        f"{scrape.target.name} answers, but with no metric of a known engine"
+        f" ({scrape.series_total} series, {scrape.bad_lines} unreadable lines)."
+    )
+
+
+def diagnose(windows: Sequence[Window], book: Rulebook) -> tuple[Diagnosis, ...]:
+    """One diagnosis a window. All windows are evaluated together, so that ranks and replicas can be compared."""
+    views = [View(window) for window in windows]
+    params = book.params()
+    rows: list[Row] = [evaluate(view, params) for view in views]
+    rows = [{**row, **added} for row, added in zip(rows, gates.attribute(views, rows, book), strict=True)]
+    peers = fleet.compare([w.engine for w in windows], [w.end for w in windows], rows)
+    rows = [{**row, **added} for row, added in zip(rows, peers, strict=True)]
+    tiers = [_tier(window, book) for window in windows]
+    words = [_words(window, l2, reason) for window, (_, l2, reason) in zip(windows, tiers, strict=True)]
+    answered = answer_all(rows, words, book)
+    return tuple(
+        _diagnosis(view, row, checks, word, tier, l2, book)
+        for view, row, checks, word, (tier, l2, _) in zip(views, rows, answered, words, tiers, strict=True)
+    )
+
+
+def _tier(window: Window, book: Rulebook) -> tuple[TierState | None, L2State, str]:
+    seen = [s.l2 for s in window.snapshots if s.l2 is not None]
+    if not seen:
+        return None, L2State.UNKNOWN, "no page says whether there is a host tier"
+    limits = Thresholds(book.number("l2_resident_low"), book.number("l2_full"))
+    found, reason = state(seen[0], seen[-1], window.snapshots[-1].at - window.snapshots[0].at, limits)
+    return seen[-1], found, reason
+
+
+def _words(window: Window, l2: L2State, reason: str) -> dict[str, str]:
+    last_error = window.failures[-1][1] if window.failures else ""
+    return {
+        "target": window.engine.target, "l2_phrase": L2_PHRASES[l2], "l2_sentence": reason, "last_error": last_error,
+        "engine": window.engine.family, "mode": "",
+    }
+
+
+def _diagnosis(
+    view: View, row: Row, checks: tuple[CheckResult, ...], words: dict[str, str], tier: TierState | None, l2: L2State, book: Rulebook
+) -> Diagnosis:
+    window = view.window
+    case = Case(row, checks, words, window.engine.family, window.facts, l2)
+    verdict, findings, remedies, not_remedies = decide(case, book)
+    return Diagnosis(
+        engine=window.engine, at=window.end, window_seconds=window.seconds, scrapes=len(window.snapshots), verdict=verdict,
+        l1=pool_at_end(view, book.params()), l2=tier, signals=row, checks=case.checks, findings=findings,
+        remedies=remedies, not_remedies=not_remedies, facts=window.facts,
+    )

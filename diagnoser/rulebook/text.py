@@ -1,0 +1,81 @@
+"""Sentences of the rule files: "{waiting_max_requests:count} requests wait", filled with measured values and units."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+
+from diagnoser.model import SignalValue
+
+
+def percent(value: float) -> str:
+    """0.816 -> "82 %"; never 0 % or 100 % unless exact to a tenth."""
+    shown = value * 100
+    if 0.05 < shown < 1 or 99 < shown < 99.95:
+        return f"{shown:.1f} %"
+    return f"{shown:.0f} %"
+
+
+def count(value: float) -> str:
+    """Whole numbers without decimals, thousands grouped; small fractions with two digits."""
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.2g}"
+
+
+def seconds(value: float) -> str:
+    """40 -> "40 s", 0.037 -> "0.037 s", infinity stays a word."""
+    return "more" if value == float("inf") else f"{value:,.3g} s"
+
+
+def size(value: float) -> str:
+    """Bytes in binary units."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024 or unit == "TiB":
+            return f"{value:,.3g} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+FORMATS = {"percent": percent, "count": count, "seconds": seconds, "bytes": size, "rate": lambda v: f"{v:,.3g}"}
+
+
+def unit_format(unit: str) -> str:
+    """The format that fits a signal's unit."""
+    return {"ratio": "percent", "seconds": "seconds", "bytes": "bytes"}.get(unit, "rate" if "/s" in unit else "count")
+
+
+class _Filler(string.Formatter):
+    def __init__(self, values: Mapping[str, SignalValue], words: Mapping[str, str]) -> None:
+        self._values, self._words, self.incomplete = values, words, False
+
+    def get_value(self, key: int | str, args: object, kwargs: object) -> object:
+        name = str(key)
+        if name in self._words:
+            return self._words[name]
+        return self._values.get(name)
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        if isinstance(value, SignalValue) and value.value is not None:
+            return FORMATS[format_spec or unit_format(value.unit)](value.value)
+        if isinstance(value, str):
+            return value
+        self.incomplete = True
+        return "?"
+
+
+def fill(template: str, values: Mapping[str, SignalValue], words: Mapping[str, str] | None = None) -> tuple[str, bool]:
+    """The sentence, and whether every value in it was known (an unknown one reads "?").
+
+    "A || B" offers B where a number of A is missing; the first whole alternative is taken, else the last.
+    """
+    text = ""
+    for alternative in template.split("||"):
+        filler = _Filler(values, words or {})
+        text = filler.vformat(alternative.strip(), (), {})
+        if not filler.incomplete:
+            return text, True
+    return text, False
+
+
+def fields(template: str) -> list[tuple[str, str]]:
+    """(name, format) of every placeholder, for the linter."""
+    return [(name, spec or "") for _, name, spec, _ in string.Formatter().parse(template) if name is not None]

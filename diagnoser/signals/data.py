@@ -1,0 +1,72 @@
+"""Is there evidence at all: pages, failures, restarts, rejected series."""
+
+from __future__ import annotations
+
+from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.view import Found, Missing, Result, View, mean
+
+
+def _scrapes(view: View, _: Params) -> Result:
+    return Found(float(len(view.snapshots)))
+
+
+def _failures_at_end(view: View, _: Params) -> Result:
+    last_page = view.snapshots[-1].at if view.snapshots else float("-inf")
+    return Found(float(sum(at > last_page for at, _ in view.window.failures)))
+
+
+def _failures(view: View, _: Params) -> Result:
+    return Found(float(len(view.window.failures)))
+
+
+def _restarts(view: View, _: Params) -> Result:
+    starts = [v for _, v in view.values("process_start_seconds")]
+    drops = sum(_dropped(view, name) for name in ("prompt_tokens_total", "generation_tokens_total")) > 0
+    return Found(float(max(len(set(starts)) - 1, drops, 0)))
+
+
+def _dropped(view: View, name: str) -> bool:
+    values = [v for _, v in view.values(name)]
+    return any(b < a for a, b in zip(values, values[1:], strict=False))
+
+
+def _bad_series(fatal: bool, view: View) -> Result:
+    bad = {(b.series, b.reason) for s in view.snapshots for b in s.bad_series if b.fatal is fatal}
+    return Found(float(len(bad)), tuple(sorted(series for series, _ in bad)))
+
+
+def _queue_known(view: View, _: Params) -> Result:
+    cold = view.last("cold_engine")
+    if cold is not None and cold.value == 1:
+        return Found(1.0, (cold.series,))
+    names = [n for n in ("waiting_requests", "running_requests") if view.last(n) is None]
+    if not view.snapshots:
+        return Missing("no page in the window")
+    return Found(float(not names), tuple(names))
+
+
+def _window_gap(view: View, _: Params) -> Result:
+    if len(view.snapshots) < 2:
+        return Missing("needs two pages")
+    return Found(max(b.at - a.at for a, b in view.pairs()))
+
+
+def _interval(view: View, _: Params) -> Result:
+    if len(view.snapshots) < 2:
+        return Missing("needs two pages")
+    return Found(mean([b.at - a.at for a, b in view.pairs()]))
+
+
+SIGNALS = (
+    Signal("scrapes", "pages", "pages read inside the window", _scrapes),
+    Signal("failed_scrapes", "polls", "polls inside the window that gave no page", _failures),
+    Signal("failed_scrapes_at_end", "polls", "polls since the last page that gave none", _failures_at_end),
+    Signal("restarts", "restarts", "times the process started anew inside the window", _restarts),
+    Signal("fatal_series", "series", "series that are impossible and that the verdict would rest on",
+           lambda view, _: _bad_series(True, view)),
+    Signal("invalid_series", "series", "series rejected as evidence: duplicated by pid, or a broken identity",
+           lambda view, _: _bad_series(False, view)),
+    Signal("queue_metrics_present", "bool", "the pages tell how many requests run and wait", _queue_known),
+    Signal("scrape_gap_seconds", "seconds", "longest time without a page inside the window", _window_gap),
+    Signal("scrape_interval_seconds", "seconds", "mean time between two pages", _interval),
+)

@@ -1,0 +1,40 @@
+"""Why now: this window against the same process's own lifetime. Not against yesterday: that needs a metrics server."""
+
+from __future__ import annotations
+
+from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.view import Found, Missing, Result, View
+
+
+def _growth(view: View, name: str) -> Result:
+    """Mean in the window against the mean of all earlier observations."""
+    now, life = view.histogram(name), view.lifetime(name)
+    if isinstance(now, Missing):
+        return now
+    if isinstance(life, Missing):
+        return life
+    before_count, before_sum = life.count - now.count, life.sum - now.sum
+    if now.count < 5 or before_count < 5 or before_sum <= 0:
+        return Missing("too few observations in the window or before it")
+    return Found((now.sum / now.count) / (before_sum / before_count), (life.series,))
+
+
+def _arrivals(view: View, _: Params) -> Result:
+    start, life, now = view.last("process_start_seconds"), view.lifetime("ttft_seconds"), view.histogram("ttft_seconds")
+    if start is None:
+        return view.why_missing("process_start_seconds")
+    if isinstance(life, Missing) or isinstance(now, Missing):
+        return Missing("no TTFT histogram over two pages")
+    before = view.snapshots[0].at - start.value
+    if before <= view.seconds or life.count - now.count <= 0:
+        return Missing("the process is younger than two windows")
+    return Found((now.count / view.seconds) / ((life.count - now.count) / before), (life.series, start.series))
+
+
+SIGNALS = (
+    Signal("first_tokens_growth_ratio", "ratio", "rate of first tokens against the process's lifetime", _arrivals),
+    Signal("prompt_growth_ratio", "ratio", "mean prompt against the process's lifetime", lambda v, _: _growth(v, "prompt_tokens")),
+    Signal("output_growth_ratio", "ratio", "mean output against the process's lifetime", lambda v, _: _growth(v, "generation_tokens")),
+    Signal("inter_token_growth_ratio", "ratio", "mean gap between tokens against the process's lifetime",
+           lambda v, _: _growth(v, "inter_token_seconds")),
+)

@@ -1,0 +1,166 @@
+"""Does the engine move, and how much of its work is prefill."""
+
+from __future__ import annotations
+
+from diagnoser.model import Snapshot
+from diagnoser.signals.base import IntervalSignal, Params, Signal
+from diagnoser.signals.requests import busy
+from diagnoser.signals.view import Found, Missing, Result, View, grown, grown_between
+
+STEP_COUNTERS = (
+    "prompt_tokens_total",
+    "generation_tokens_total",
+    "decode_tokens_total",
+    "prefill_compute_tokens_total",
+    "decode_passes_total",
+    "prefill_passes_total",
+)
+EVERY_STEP = ("decode_passes_total", "decode_tokens_total")
+"""Counters that move with every engine step, as does the histogram iteration_tokens. Without one a quiet interval proves nothing."""
+
+
+def _moved(a: Snapshot, b: Snapshot) -> bool:
+    counters = any(_grew(a.value(n), b.value(n)) for n in (*STEP_COUNTERS, "finished_requests_total"))
+    return counters or any(_grew(_count(a, n), _count(b, n)) for n in ("iteration_tokens", "ttft_seconds"))
+
+
+def _grew(before: float | None, after: float | None) -> bool:
+    return after is not None and (before is None or after != before)
+
+
+def _count(snapshot: Snapshot, name: str) -> float | None:
+    histogram = snapshot.histograms.get(name)
+    return None if histogram is None else histogram.count
+
+
+def _counts_steps(snapshot: Snapshot) -> bool:
+    return "iteration_tokens" in snapshot.histograms or any(name in snapshot.readings for name in EVERY_STEP)
+
+
+GAUGES = ("running_requests", "waiting_requests", "l1_used_tokens", "l1_used_ratio", "l1_evictable_tokens", "l1_available_tokens")
+
+
+def _same_page(a: Snapshot, b: Snapshot) -> bool:
+    return not _moved(a, b) and all(a.value(name) == b.value(name) for name in GAUGES)
+
+
+def _stretches(view: View, frozen: bool) -> list[float]:
+    """For each interval the length of the unbroken run of intervals without progress it belongs to; 0 where all moves."""
+    pairs = list(view.pairs())
+    still = [(_same_page(a, b) if frozen else not _moved(a, b)) and busy(b) for a, b in pairs]
+    out, start = [0.0] * len(pairs), 0
+    for i, quiet in enumerate([*still, False]):
+        if quiet:
+            continue
+        if i > start:
+            out[start:i] = [pairs[i - 1][1].at - pairs[start][0].at] * (i - start)
+        start = i + 1
+    return out
+
+
+def _stretch(view: View, i: int, frozen: bool) -> float:
+    key = f"stretches, frozen {frozen}"
+    if key not in view.memo:
+        view.memo[key] = _stretches(view, frozen)
+    return float(view.memo[key][i])
+
+
+def _no_progress(view: View, i: int) -> float | None:
+    return _stretch(view, i, frozen=False) if _counts_steps(view.snapshots[i + 1]) else None
+
+
+def _frozen_page(view: View, i: int) -> float | None:
+    return _stretch(view, i, frozen=True)
+
+
+def _prefill_pass_ratio(view: View, i: int) -> float | None:
+    a, b = view.pair(i)
+    prefill, decode = grown_between(a, b, "prefill_passes_total"), grown_between(a, b, "decode_passes_total")
+    if prefill is None or decode is None:
+        return None
+    return prefill / (prefill + decode) if prefill + decode > 0 else 0.0
+
+
+def _step_tokens(a: Snapshot, b: Snapshot) -> float | None:
+    x, y = a.histograms.get("iteration_tokens"), b.histograms.get("iteration_tokens")
+    if x is None or y is None:
+        return None
+    steps = grown(x.count, y.count)
+    return grown(x.sum, y.sum) / steps if steps > 0 else 0.0
+
+
+def _budget_used(view: View, i: int) -> float | None:
+    budget, tokens = view.number("max_num_batched_tokens"), _step_tokens(*view.pair(i))
+    return None if not budget or tokens is None else tokens / budget
+
+
+# ---------------------------------------------------------------- over the window
+
+
+def _tokens_per_step(view: View, _: Params) -> Result:
+    histogram = view.histogram("iteration_tokens")
+    if isinstance(histogram, Missing):
+        return histogram
+    if histogram.count <= 0:
+        return Missing("no engine step in the window")
+    return Found(histogram.sum / histogram.count, (histogram.series,))
+
+
+def _prefill_occupancy(view: View, _: Params) -> Result:
+    histogram = view.histogram("prefill_seconds")
+    if isinstance(histogram, Missing):
+        return histogram
+    return Found(histogram.sum / view.seconds, (histogram.series,))
+
+
+def _window_pass_ratio(view: View, _: Params) -> Result:
+    prefill, decode = view.increase("prefill_passes_total"), view.increase("decode_passes_total")
+    if isinstance(prefill, Missing):
+        return prefill
+    if isinstance(decode, Missing):
+        return decode
+    total = prefill.value + decode.value
+    return Found(prefill.value / total if total else 0.0, prefill.series)
+
+
+def _idle_used(view: View, _: Params) -> Result:
+    """How long the newest stretch lasts in which nobody runs or waits and yet the same tokens stay held."""
+    held, reading = _held(view.snapshots[-1]) if view.snapshots else None, view.last("l1_used_tokens")
+    if held is None:
+        return view.why_missing("l1_used_tokens")
+    since = view.snapshots[-1].at
+    for snapshot in reversed(view.snapshots):
+        if busy(snapshot) or _held(snapshot) != held:
+            break
+        since = snapshot.at
+    idle = 0.0 if held <= 0 or busy(view.snapshots[-1]) else view.snapshots[-1].at - since
+    return Found(idle, (reading.series,) if reading else ())
+
+
+def _held(snapshot: Snapshot) -> float | None:
+    used = snapshot.value("l1_used_tokens")
+    if used is None:
+        used = snapshot.value("l1_used_ratio")
+    return None if used is None else used - (snapshot.value("session_held_tokens") or 0.0)
+
+
+SIGNALS = (
+    Signal("prompt_tokens_rate", "tokens/s", "prompt tokens a second", lambda v, _: v.rate("prompt_tokens_total")),
+    Signal("generation_tokens_rate", "tokens/s", "generated tokens a second", lambda v, _: v.rate("generation_tokens_total")),
+    Signal("tokens_per_step", "tokens", "prompt and output tokens of one engine step", _tokens_per_step),
+    Signal("prefill_occupancy_requests", "requests",
+           "requests that are in prefill at any moment (Little: prefill seconds a second, of those that finished)",
+           _prefill_occupancy),
+    Signal("step_budget_known", "bool", "the token budget of a step is known",
+           lambda v, _: Found(float(v.number("max_num_batched_tokens") is not None))),
+    Signal("prefill_pass_ratio_window", "ratio", "share of forward passes that prefill", _window_pass_ratio),
+    Signal("idle_used_seconds", "seconds", "time that tokens stay held although nobody runs or waits", _idle_used),
+    Signal("engine_awake", "bool", "the engine is not asleep", lambda v, _: v.gauge("engine_awake", lambda x: x[-1])),
+)
+INTERVALS = (
+    IntervalSignal("no_progress_seconds", "seconds", "time without any token or step although somebody runs or waits", _no_progress),
+    IntervalSignal("frozen_page_seconds", "seconds", "time in which no counter and no gauge changed although somebody runs or waits",
+                   _frozen_page),
+    IntervalSignal("prefill_pass_ratio", "ratio", "share of forward passes that prefill", _prefill_pass_ratio),
+    IntervalSignal("step_budget_used_ratio", "ratio", "tokens a step against the token budget of a step", _budget_used),
+)

@@ -1,0 +1,195 @@
+"""Who runs, who waits, and whether the number of running requests sits on a plateau."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from diagnoser.signals.base import IntervalSignal, Params, Signal, scalar
+from diagnoser.signals.requests import OUTSIDE, deferred, queued, waiting
+from diagnoser.signals.view import Found, Missing, Result, View, grown_between, mean
+
+def _waiting_stat(view: View, pick: str) -> Result:
+    values = [w for s in view.snapshots if (w := waiting(s)) is not None]
+    last = view.last("waiting_requests")
+    if not values:
+        return view.why_missing("waiting_requests")
+    picked = {"min": min(values), "max": max(values), "mean": mean(values), "last": values[-1], "first": values[0]}[pick]
+    return Found(picked, (last.series,) if last else ())
+
+
+def _waiting_scrapes(view: View, _: Params) -> Result:
+    return Found(float(len(queued(view))))
+
+
+def _waiting_trend(view: View, _: Params) -> Result:
+    points = [(s.at, w) for s in view.snapshots if (w := waiting(s)) is not None]
+    if len(points) < 3:
+        return Missing("needs three pages")
+    third = max(1, len(points) // 3)
+    early, late = points[:third], points[-third:]
+    span = mean([t for t, _ in late]) - mean([t for t, _ in early])
+    return Found((mean([w for _, w in late]) - mean([w for _, w in early])) / span)
+
+
+def _deferred_max(view: View, _: Params) -> Result:
+    if not deferred_known(view):
+        return view.why_missing("waiting_deferred_requests")
+    return Found(max(deferred(s) for s in view.snapshots))
+
+
+# ---------------------------------------------------------------- plateau
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Mean decode batch of the intervals in which somebody waits at both ends, and the largest of them."""
+
+    sizes: tuple[float, ...]
+    top: float
+
+
+def decode_batch(view: View, passes_min: float) -> Batch | None:
+    """Running requests counted exactly: tokens decoded a decode pass. Needs both counters and one token a request a pass.
+
+    SGLang's gauge leaves out the batch being admitted, so a full engine of 8 slots mostly reads 7; this does not.
+    Speculative decoding breaks it (several tokens a pass): then the mean exceeds the gauge and None is returned.
+    """
+    sizes = []
+    for a, b in view.pairs():
+        passes, tokens = grown_between(a, b, "decode_passes_total"), grown_between(a, b, "decode_tokens_total")
+        if passes and tokens is not None and passes >= passes_min and waiting(a) and waiting(b):
+            sizes.append(tokens / passes)
+    gauge = max((s.value("running_requests") or 0.0 for s in queued(view)), default=0.0)
+    if not sizes or max(sizes) > 1.5 * (gauge + 1):
+        return None
+    return Batch(tuple(sizes), max(gauge, float(round(max(sizes) - 0.3))))
+
+
+def running_top(view: View, params: Params) -> float | None:
+    """The largest number of running requests seen while somebody waited."""
+    batch, pages = decode_batch(view, scalar(params, "plateau_passes_min")), queued(view)
+    gauge = max((s.value("running_requests") or 0.0 for s in pages), default=None)
+    return batch.top if batch else gauge
+
+
+def _nobody_waits(view: View) -> Missing:
+    return Missing("nobody waited in this window") if view.snapshots else Missing("no page in the window")
+
+
+def _running(view: View, pick: str) -> Result:
+    return view.gauge("running_requests", {"max": max, "min": min, "mean": mean}[pick])
+
+
+def _both(view: View, _: Params) -> Result:
+    values = [(s.value("running_requests") or 0.0) + w for s in view.snapshots if (w := waiting(s)) is not None]
+    return Found(max(values), _running_series(view)) if values else view.why_missing("waiting_requests")
+
+
+def _running_top(view: View, params: Params) -> Result:
+    top = running_top(view, params)
+    return _nobody_waits(view) if top is None else Found(top, _running_series(view))
+
+
+def _running_series(view: View) -> tuple[str, ...]:
+    last = view.last("running_requests")
+    return (last.series,) if last else ()
+
+
+def _at_top(view: View, slack: float) -> Result:
+    pages = queued(view)
+    if not pages:
+        return _nobody_waits(view)
+    running = [s.value("running_requests") or 0.0 for s in pages]
+    return Found(sum(r >= max(running) - slack for r in running) / len(running), _running_series(view))
+
+
+def _batch_at_top(view: View, params: Params) -> Result:
+    batch = decode_batch(view, scalar(params, "plateau_passes_min"))
+    if batch is None:
+        return Missing("needs decode passes and decoded tokens counted apart (SGLang from 0.5.7), without speculation")
+    hits = sum(abs(size - batch.top) < 0.5 for size in batch.sizes)
+    return Found(hits / len(batch.sizes), ("decode_tokens_total / decode_passes_total",))
+
+
+def _batch_intervals(view: View, params: Params) -> Result:
+    batch = decode_batch(view, scalar(params, "plateau_passes_min"))
+    return Found(float(len(batch.sizes)) if batch else 0.0)
+
+
+def _top_is_usual(view: View, params: Params) -> Result:
+    top, usual = running_top(view, params), params["usual_slot_limits"]
+    if top is None:
+        return _nobody_waits(view)
+    return Found(float(top in (usual if isinstance(usual, tuple) else (usual,))))
+
+
+def _turnover(view: View, _: Params) -> Result:
+    return view.increase("finished_requests_total")
+
+
+def slot_limit(view: View) -> float | None:
+    """Requests that may run at once, where it is known: from HTTP, a facts file or a flag. On no engine's page."""
+    return next((v for name in ("max_num_seqs", "max_running_requests") if (v := view.number(name)) is not None), None)
+
+
+def _slot_limit(view: View, _: Params) -> Result:
+    limit = slot_limit(view)
+    return Missing("on no page of either engine: give --fact max_num_seqs=N or max_running_requests=N") if limit is None else Found(limit)
+
+
+def _slots_free(view: View, i: int) -> float | None:
+    limit = slot_limit(view)
+    running = [v for s in view.pair(i) if (v := s.value("running_requests")) is not None]
+    if limit is None or not running:
+        return None
+    return limit - max(running) - (view.number("running_gauge_slack") or 0.0)
+
+
+def deferred_known(view: View) -> bool:
+    """The pages tell the requests that wait for something outside apart from the others."""
+    return any(view.last(name) is not None for name in ("waiting_deferred_requests", *OUTSIDE))
+
+
+def _queue_present(view: View, i: int) -> float | None:
+    ends = [w for s in view.pair(i) if (w := waiting(s)) is not None]
+    return sum(w > 0 for w in ends) / 2 if len(ends) == 2 else None
+
+
+def _deferred_ratio(view: View, i: int) -> float | None:
+    if not deferred_known(view):
+        return None
+    end = next((s for s in reversed(view.pair(i)) if waiting(s)), None)
+    return None if end is None else min(1.0, deferred(end) / (waiting(end) or 1.0))
+
+
+SIGNALS = (
+    Signal("waiting_min_requests", "requests", "fewest requests waiting in the window", lambda v, _: _waiting_stat(v, "min")),
+    Signal("waiting_mean_requests", "requests", "mean of requests waiting", lambda v, _: _waiting_stat(v, "mean")),
+    Signal("waiting_max_requests", "requests", "most requests waiting", lambda v, _: _waiting_stat(v, "max")),
+    Signal("waiting_last_requests", "requests", "requests waiting at the end", lambda v, _: _waiting_stat(v, "last")),
+    Signal("waiting_slope", "requests/s", "growth of the queue: last third against first third", _waiting_trend),
+    Signal("waiting_scrapes", "pages", "pages on which somebody waits", _waiting_scrapes),
+    Signal("waiting_deferred_max_requests", "requests", "most requests parked on something outside the pool", _deferred_max),
+    Signal("deferred_known", "bool", "requests that wait for something outside are told apart", lambda v, _: Found(float(deferred_known(v)))),
+    Signal("running_mean_requests", "requests", "mean of running requests", lambda v, _: _running(v, "mean")),
+    Signal("running_max_requests", "requests", "most running requests", lambda v, _: _running(v, "max")),
+    Signal("running_min_requests", "requests", "fewest running requests", lambda v, _: _running(v, "min")),
+    Signal("running_or_waiting_max_requests", "requests", "most requests running and waiting together", _both),
+    Signal("running_top_requests", "requests", "most running requests while somebody waited", _running_top),
+    Signal("running_at_top_ratio", "ratio", "share of pages with a queue on which running is at its top",
+           lambda v, _: _at_top(v, 0.0)),
+    Signal("running_near_top_ratio", "ratio", "share of pages with a queue on which running is at most one below its top",
+           lambda v, _: _at_top(v, 1.0)),
+    Signal("decode_batch_at_top_ratio", "ratio", "share of intervals with a queue whose mean decode batch is the top",
+           _batch_at_top),
+    Signal("decode_batch_intervals", "intervals", "intervals with a queue whose decode batch is known", _batch_intervals),
+    Signal("running_top_is_usual", "bool", "the top is a number that people configure as slot limit", _top_is_usual),
+    Signal("finished_requests", "requests", "requests that finished in the window", _turnover),
+    Signal("slots_limit_requests", "requests", "requests that may run at once", _slot_limit),
+    Signal("slots_limit_known", "bool", "the slot limit is known", lambda v, _: Found(float(slot_limit(v) is not None))),
+)
+INTERVALS = (
+    IntervalSignal("queue_present_ratio", "ratio", "share of the interval's two ends at which somebody waits", _queue_present),
+    IntervalSignal("deferred_ratio", "ratio", "share of the waiting that is parked on something outside the pool", _deferred_ratio),
+    IntervalSignal("slots_free_requests", "requests", "slot limit less running requests", _slots_free),
+)

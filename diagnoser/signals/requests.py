@@ -1,0 +1,42 @@
+"""Who runs and who waits on one page. Shared by the signal modules; defines no signal itself."""
+
+from __future__ import annotations
+
+from diagnoser.model import Snapshot
+from diagnoser.signals.view import View
+
+OUTSIDE = (
+    "grammar_queue_requests",
+    "pd_bootstrap_queue_requests",
+    "pd_inflight_queue_requests",
+    "pd_transfer_queue_requests",
+)
+"""Queues beside the waiting queue that hold requests for a reason outside the KV pool."""
+
+
+def outside(snapshot: Snapshot) -> float:
+    """Requests parked in queues of their own, beside the waiting queue."""
+    return sum(snapshot.value(name) or 0.0 for name in OUTSIDE)
+
+
+def waiting(snapshot: Snapshot) -> float | None:
+    """Requests that wait for admission or for something outside; the P/D pre-allocation queue waits for KV space."""
+    queue = snapshot.value("waiting_requests")
+    if queue is None:
+        return 0.0 if snapshot.value("cold_engine") == 1 else None
+    return queue + (snapshot.value("pd_prealloc_queue_requests") or 0.0) + outside(snapshot)
+
+
+def deferred(snapshot: Snapshot) -> float:
+    """Waiting requests that are parked on something outside the KV pool."""
+    return (snapshot.value("waiting_deferred_requests") or 0.0) + outside(snapshot)
+
+
+def busy(snapshot: Snapshot) -> bool:
+    """Somebody runs or waits."""
+    return (snapshot.value("running_requests") or 0.0) + (waiting(snapshot) or 0.0) > 0
+
+
+def queued(view: View) -> list[Snapshot]:
+    """The pages on which somebody waits."""
+    return [s for s in view.snapshots if (waiting(s) or 0.0) > 0 and s.value("running_requests") is not None]

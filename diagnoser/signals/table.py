@@ -1,0 +1,88 @@
+"""Signals as columns: one row a window (or an interval), so that a rule is evaluated for one engine and for 10,000 alike.
+
+pandas' nullable types bring the three-valued (Kleene) logic: NA & False is False, NA | True is True, else NA stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import pandas as pd
+
+from diagnoser.errors import DiagnoserError
+from diagnoser.model import SignalValue
+from diagnoser.signals.base import IntervalSignal, Params, intervals, signals
+from diagnoser.signals.view import Found, View
+
+Row = Mapping[str, SignalValue]
+FAILURES = (ArithmeticError, LookupError, ValueError, TypeError, DiagnoserError)
+"""What a signal may raise on strange numbers; it is then missing, and the others stand."""
+
+
+class Table:
+    """Columns of numbers, NA where a value is missing."""
+
+    def __init__(self, columns: Mapping[str, Sequence[float | None]], rows: int) -> None:
+        self._columns = {name: pd.array(list(values), dtype="Float64") for name, values in columns.items()}
+        self.rows = rows
+
+    def compare(self, signal: str, op: str, value: float) -> pd.Series:
+        """`signal op value` for every row: True, False or NA. An unknown column is NA throughout."""
+        column = self._columns.get(signal)
+        if column is None:
+            return self.constant(None)
+        series = pd.Series(column)
+        compared = {"==": series.eq, "!=": series.ne, ">": series.gt, ">=": series.ge, "<": series.lt, "<=": series.le}[op](value)
+        return cast(pd.Series, compared)
+
+    def constant(self, value: bool | None) -> pd.Series:
+        """The same answer for every row."""
+        return pd.Series(pd.array([value] * self.rows, dtype="boolean"))
+
+
+def answers(mask: pd.Series) -> list[bool | None]:
+    """A mask as plain values, None for NA."""
+    return [None if value is pd.NA else bool(value) for value in mask]
+
+
+def evaluate(view: View, params: Params) -> dict[str, SignalValue]:
+    """Every window signal of one window. A signal that fails is missing with the error as its reason; the others stand."""
+    out: dict[str, SignalValue] = {}
+    for signal in signals():
+        try:
+            result = signal.compute(view, params)
+        except FAILURES as error:
+            out[signal.name] = SignalValue(signal.name, signal.unit, None, f"could not be computed: {error!r}")
+            continue
+        if isinstance(result, Found):
+            out[signal.name] = SignalValue(signal.name, signal.unit, result.value, "", result.series)
+        else:
+            out[signal.name] = SignalValue(signal.name, signal.unit, None, result.reason)
+    return out
+
+
+def interval_columns(views: Sequence[View]) -> tuple[dict[str, list[float | None]], list[tuple[int, float, float]]]:
+    """Every interval of every window as one row: columns of interval signals, and (window index, start, end) of each row."""
+    where: list[tuple[int, float, float]] = []
+    columns: dict[str, list[float | None]] = {s.name: [] for s in intervals()}
+    for index, view in enumerate(views):
+        for i, (a, b) in enumerate(view.pairs()):
+            where.append((index, a.at, b.at))
+            for signal in intervals():
+                columns[signal.name].append(_interval(signal, view, i))
+    return columns, where
+
+
+def _interval(signal: IntervalSignal, view: View, i: int) -> float | None:
+    try:
+        return signal.compute(view, i)
+    except FAILURES:
+        return None
+
+
+def window_columns(rows: Sequence[Row]) -> dict[str, list[float | None]]:
+    """One column a signal from one row a window."""
+    names = {name for row in rows for name in row}
+    return {name: [row[name].value if name in row else None for row in rows] for name in names}
+
