@@ -34,7 +34,7 @@ def _result(check: Check, answer: Answer, row: Row, words: Mapping[str, str]) ->
     reason, whole = fill(check.text[answer.value], row, words)
     if answer is Answer.UNKNOWN:
         reason = _why_unknown(reason, whole, evidence)
-    return CheckResult(check.id, check.question, answer, reason, evidence, check.severity, check.label)
+    return CheckResult(check.id, check.question, answer, reason, evidence, check.severity, check.label, check.kind)
 
 
 def _evidence(check: Check, row: Row) -> tuple[Evidence, ...]:

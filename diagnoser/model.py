@@ -259,6 +259,8 @@ class CheckResult:
     severity: Severity = "info"
     label: str = ""
     """Two or three words for the checklist line."""
+    kind: str = ""
+    """data, checklist, look-alike or finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +286,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Which gate was closed over the window. `shares` sums to 1 over the gates and "none"."""
+    """Which gate was closed over the window. `shares` sums to 1 over the gates and "none".
+
+    `rule` is the entry of the decision list that led to it, `decisive` the checks its confidence rests on.
+    """
 
     bottleneck: str
     severity: Severity
@@ -295,6 +300,8 @@ class Verdict:
     shares: Mapping[str, float] = field(default_factory=dict)
     trend: str = "steady"
     because: tuple[str, ...] = ()
+    rule: str = ""
+    decisive: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

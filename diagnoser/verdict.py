@@ -39,6 +39,7 @@ def decide(case: Case, book: Rulebook) -> tuple[Verdict, tuple[Finding, ...], tu
         bottleneck=rule.bottleneck, mode=rule.mode, l2=case.l2, shares=_shares(case.row, book), trend=_trend(answers),
         severity=_severity(rule, answers), confidence=_confidence(rule, answers),
         headline=fill(rule.headline, case.row, words)[0], because=_because(rule, case.row, words),
+        rule=rule.id, decisive=tuple(dict.fromkeys((*rule.direct, *rule.exclude))),
     )
     not_remedies = tuple(
         fill(text, case.row, words)[0] for text, when in rule.not_remedies if when is None or holds(when, answers)

@@ -24,12 +24,12 @@ def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
         "verdict": {
             "bottleneck": verdict.bottleneck, "mode": verdict.mode, "l2": verdict.l2.value, "shares": dict(verdict.shares),
             "trend": verdict.trend, "severity": verdict.severity, "confidence": verdict.confidence,
-            "headline": verdict.headline, "because": list(verdict.because),
+            "headline": verdict.headline, "because": list(verdict.because), "rule": verdict.rule,
         },
         "l1": _pool(diagnosis),
         "l2": _tier(diagnosis.l2),
         "checks": [
-            {"id": c.id, "label": c.label, "question": c.question, "answer": c.answer.value, "severity": c.severity,
+            {"id": c.id, "label": c.label, "question": c.question, "answer": c.answer.value, "severity": c.severity, "kind": c.kind,
              "reason": c.reason, "evidence": [_evidence(e) for e in c.evidence]}
             for c in diagnosis.checks
         ],

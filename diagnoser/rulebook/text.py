@@ -6,41 +6,7 @@ import string
 from collections.abc import Mapping
 
 from diagnoser.model import SignalValue
-
-
-def percent(value: float) -> str:
-    """0.816 -> "82 %"; never 0 % or 100 % unless exact to a tenth."""
-    shown = value * 100
-    if 0.05 < shown < 1 or 99 < shown < 99.95:
-        return f"{shown:.1f} %"
-    return f"{shown:.0f} %"
-
-
-def count(value: float) -> str:
-    """Whole numbers without decimals, thousands grouped; small fractions with two digits."""
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.2g}"
-
-
-def seconds(value: float) -> str:
-    """40 -> "40 s", 0.037 -> "0.037 s", infinity stays a word."""
-    return "more" if value == float("inf") else f"{value:,.3g} s"
-
-
-def size(value: float) -> str:
-    """Bytes in binary units."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1024 or unit == "TiB":
-            return f"{value:,.3g} {unit}"
-        value /= 1024
-    raise AssertionError("unreachable")
-
-
-FORMATS = {"percent": percent, "count": count, "seconds": seconds, "bytes": size, "rate": lambda v: f"{v:,.3g}"}
-
-
-def unit_format(unit: str) -> str:
-    """The format that fits a signal's unit."""
-    return {"ratio": "percent", "seconds": "seconds", "bytes": "bytes"}.get(unit, "rate" if "/s" in unit else "count")
+from diagnoser.units import FORMATS, unit_format
 
 
 class _Filler(string.Formatter):
