@@ -11,7 +11,9 @@ from diagnoser.rulebook.text import fill
 from diagnoser.signals.table import Row, Table, answers, window_columns
 
 
-def answer_all(rows: Sequence[Row], words: Sequence[Mapping[str, str]], book: Rulebook) -> list[tuple[CheckResult, ...]]:
+def answer_all(
+    rows: Sequence[Row], words: Sequence[Mapping[str, str]], book: Rulebook
+) -> list[tuple[CheckResult, ...]]:
     """The whole checklist for every window. One check is one pass over all windows."""
     table = Table(window_columns(rows), len(rows))
     found = [_answers(check, table) for check in book.checks]

@@ -7,6 +7,7 @@ DiagnoserError
 │   └── PageError         answered, but not with a page of engine metrics
 ├── RecordingError        a recording cannot be read or written                      exit 3
 ├── FactsError            a facts file or flag cannot be used                        exit 64
+├── CapacityError         a model or a deployment whose KV size cannot be computed   exit 64
 └── RuleError             a rule file is wrong; the file is skipped, the rest goes on
 """
 
@@ -14,7 +15,10 @@ from __future__ import annotations
 
 
 class DiagnoserError(Exception):
-    """Base of every error of this package. `str(error)` is a sentence for the user: what happened, to what, what to do."""
+    """Base of every error of this package.
+
+    `str(error)` is a sentence for the user: what happened, to what, what to do.
+    """
 
 
 class UsageError(DiagnoserError):
@@ -39,6 +43,12 @@ class RecordingError(DiagnoserError):
 
 class FactsError(DiagnoserError):
     """A facts file or `--fact` flag is not usable."""
+
+
+class CapacityError(DiagnoserError):
+    """The KV size of this model in this deployment cannot be computed: a field is missing, or the sizes
+    do not fit together.
+    """
 
 
 class RuleError(DiagnoserError):

@@ -6,7 +6,7 @@ slots are free, prefill is not saturated: then KV space is closed. The condition
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from diagnoser.model import SignalValue
@@ -15,90 +15,92 @@ from diagnoser.rulebook.rules import Gate, Rulebook
 from diagnoser.signals.table import Row, Table, answers, interval_columns, window_columns
 from diagnoser.signals.view import View
 
-OPEN = "none"
-
 
 @dataclass(slots=True)
 class _Tally:
-    """Seconds of one window by gate, and how long each gate was surely not the one."""
+    """Seconds of one window: by closed gate, and for how long of the waiting each gate was surely not the one."""
 
+    shares: dict[str, float]
+    excluded: dict[str, float]
     seconds: float = 0.0
     waited: float = 0.0
     unknown: float = 0.0
     late_seconds: float = 0.0
-    late_closed: float = 0.0
+    late_waited: float = 0.0
+
+    @classmethod
+    def empty(cls, gates: Sequence[str]) -> _Tally:
+        """Nothing counted yet."""
+        return cls(dict.fromkeys(gates, 0.0), dict.fromkeys(gates, 0.0))
+
+    def add(self, seconds: float, queue: float | None, signs: list[tuple[Gate, bool | None]], *, late: bool) -> None:
+        """Counts one interval. `queue` is the part of it with somebody waiting, None if unknown."""
+        self.seconds += seconds
+        closed = next((sign for sign, holds in signs if holds is True), None)
+        part = 1.0 if closed is not None and closed.whole else queue
+        if part is None:
+            self.unknown += seconds
+            return
+        self.waited += part * seconds
+        if late:
+            self.late_seconds += seconds
+            self.late_waited += part * seconds
+        if closed is not None:
+            self.shares[closed.gate] += part * seconds
+        for gate in self.excluded:
+            if all(holds is False for sign, holds in signs if sign.gate == gate):
+                self.excluded[gate] += part * seconds
 
 
 def attribute(views: Sequence[View], rows: Sequence[Row], book: Rulebook) -> list[dict[str, SignalValue]]:
-    """Signals share_<gate>, excluded_<gate>, lead_<gate>, blocked_ratio, ... for every window."""
+    """Signals share_<gate>, lead_<gate>, excluded_<gate>, blocked_ratio, ... for every window."""
     columns, where = interval_columns(views)
-    windows = window_columns(rows)
-    for name, values in windows.items():
+    for name, values in window_columns(rows).items():
         columns.setdefault(name, [values[index] for index, _, _ in where])
     table = Table(columns, len(where))
-    closed = {g.id: _closed(g, table) for g in book.gates}
-    present = columns["queue_present_ratio"]
+    closed = [(sign, _closed(sign, table)) for sign in book.gates]
+    tallies = [_Tally.empty(book.gate_names()) for _ in views]
     late = book.number("late_part_ratio")
-    tallies = [_Tally() for _ in views]
-    shares = [dict.fromkeys(closed, 0.0) for _ in views]
-    excluded = [dict.fromkeys(closed, 0.0) for _ in views]
     for i, (index, start, end) in enumerate(where):
-        tally, seconds = tallies[index], end - start
-        tally.seconds += seconds
-        gate = next((g for g in book.gates if closed[g.id][i] is True), None)
-        queue = present[i]
-        weight = 1.0 if gate is not None and gate.whole else queue
-        if weight is None:
-            tally.unknown += seconds
-            continue
-        part = seconds * weight
-        tally.waited += part
         window = views[index].window
-        if start >= window.end - late * window.seconds:
-            tally.late_seconds += seconds
-            tally.late_closed += part
-        if gate is not None:
-            shares[index][gate.id] += part
-        for g in book.gates:
-            if closed[g.id][i] is False:
-                excluded[index][g.id] += part
-    return [_signals(t, s, x) for t, s, x in zip(tallies, shares, excluded, strict=True)]
+        tallies[index].add(
+            end - start,
+            columns["queue_present_ratio"][i],
+            [(sign, holds[i]) for sign, holds in closed],
+            late=start >= window.end - late * window.seconds,
+        )
+    return [_signals(tally) for tally in tallies]
 
 
 def _closed(gate: Gate, table: Table) -> list[bool | None]:
     return [True] * table.rows if gate.when is None else answers(mask(gate.when, table))
 
 
-def _signals(tally: _Tally, shares: dict[str, float], excluded: dict[str, float]) -> dict[str, SignalValue]:
-    total = tally.seconds
+def _signals(tally: _Tally) -> dict[str, SignalValue]:
+    total, shares = tally.seconds, tally.shares
     if total <= 0:
         return _missing(shares, "one page says nothing of the time between pages: sample longer")
     if tally.unknown > total / 2:
         return _missing(shares, "the pages do not tell how many requests wait")
-    out = {"blocked_ratio": _ratio("blocked_ratio", sum(shares.values()) / total)}
+    out = {"blocked_ratio": sum(shares.values()) / total}
     for gate, seconds in shares.items():
         others = max((s for g, s in shares.items() if g != gate), default=0.0)
-        out[f"share_{gate}"] = _ratio(f"share_{gate}", seconds / total)
-        out[f"lead_{gate}"] = _ratio(f"lead_{gate}", (seconds - others) / total)
-        out[f"excluded_{gate}"] = _ratio(f"excluded_{gate}", excluded[gate] / tally.waited if tally.waited else 1.0)
-    late = tally.late_closed / tally.late_seconds if tally.late_seconds else 0.0
+        out[f"share_{gate}"] = seconds / total
+        out[f"lead_{gate}"] = (seconds - others) / total
+        out[f"excluded_{gate}"] = tally.excluded[gate] / tally.waited if tally.waited else 1.0
+    late = tally.late_waited / tally.late_seconds if tally.late_seconds else 0.0
     early_seconds = total - tally.late_seconds
-    early = (tally.waited - tally.late_closed) / early_seconds if early_seconds > 0 else late
-    out["late_blocked_ratio"] = _ratio("late_blocked_ratio", late)
-    out["blocked_change_ratio"] = _ratio("blocked_change_ratio", late - early)
-    return out
+    early = (tally.waited - tally.late_waited) / early_seconds if early_seconds > 0 else late
+    out |= {"late_blocked_ratio": late, "blocked_change_ratio": late - early}
+    return {name: SignalValue(name, "ratio", value) for name, value in out.items()}
 
 
-def _ratio(name: str, value: float) -> SignalValue:
-    return SignalValue(name, "ratio", value)
-
-
-def _missing(shares: dict[str, float], reason: str) -> dict[str, SignalValue]:
+def _missing(gates: Iterable[str], reason: str) -> dict[str, SignalValue]:
     names = ["blocked_ratio", "late_blocked_ratio", "blocked_change_ratio"]
-    names += [f"{kind}_{gate}" for gate in shares for kind in ("share", "lead", "excluded")]
+    names += [f"{kind}_{gate}" for gate in gates for kind in ("share", "lead", "excluded")]
     return {name: SignalValue(name, "ratio", None, reason) for name in names}
 
 
 def names(book: Rulebook) -> tuple[str, ...]:
     """The names of the signals that `attribute` adds."""
-    return tuple(_missing({gate.id: 0.0 for gate in book.gates}, ""))
+    return tuple(_missing(book.gate_names(), ""))

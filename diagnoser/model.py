@@ -1,4 +1,5 @@
-"""Domain types, in the order data flows: Target -> Scrape -> Snapshot -> Window -> SignalValue -> CheckResult -> Verdict.
+"""Domain types, in the order data flows: Target -> Scrape -> Snapshot -> Window -> SignalValue -> CheckResult ->
+Verdict.
 
 Standard library only, all frozen. Units are in the names: _seconds, _tokens, _ratio (0..1), _total (counter).
 "L1" is the KV pool in device memory, "L2" the host tier, whatever an engine calls them.
@@ -35,7 +36,8 @@ class Scrape:
     """One fetch of one page, never two: all samples are of the same instant.
 
     `at` is unix seconds. A failed fetch has `error` (one sentence for the user) and no samples.
-    `series_total` counts every series on the page, also those nobody asked for; `bad_lines` those that no parser could read.
+    `series_total` counts every series on the page, also those nobody asked for; `bad_lines` those that no parser
+    could read.
     """
 
     target: Target
@@ -138,7 +140,8 @@ class TierState:
 
     `presence` None means the page cannot tell. `capacity` and `resident` share `unit` (tokens, bytes, blocks).
     `resident_upper` is a sound upper bound of what can be resident (bytes ever stored), None where none exists.
-    A gauge that counts blocks pinned by transfers never lands in `resident`. Cumulative counters feed rates over a window.
+    A gauge that counts blocks pinned by transfers never lands in `resident`. Cumulative counters feed rates over a
+    window.
     """
 
     backend: str
@@ -149,7 +152,9 @@ class TierState:
     resident_upper: float | None = None
     governs_admission: bool = False
     counters: Mapping[str, Reading] = field(default_factory=dict)
-    """Names: stored_total, loaded_total, evicted_total, dropped_total, errors_total, hit_tokens_total, query_tokens_total."""
+    """Names: stored_total, loaded_total, evicted_total, dropped_total, errors_total, hit_tokens_total,
+    query_tokens_total.
+    """
     gauges: Mapping[str, Reading] = field(default_factory=dict)
     reason: str = ""
 

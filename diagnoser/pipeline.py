@@ -10,13 +10,13 @@ from functools import cache
 from diagnoser import gates
 from diagnoser.checks import answer_all
 from diagnoser.engines import adapters
-from diagnoser.model import CheckResult, Diagnosis, EngineId, Fact, L2State, Scrape, Snapshot, TierState, Window
 from diagnoser.errors import RuleError
+from diagnoser.model import CheckResult, Diagnosis, EngineId, Fact, L2State, Scrape, Snapshot, TierState, Window
 from diagnoser.rulebook.lint import problems
 from diagnoser.rulebook.rules import Rulebook
 from diagnoser.signals import fleet
 from diagnoser.signals.base import intervals, signals
-from diagnoser.signals.pool import pool_at_end
+from diagnoser.signals.state import pool_at_end
 from diagnoser.signals.table import Row, evaluate
 from diagnoser.signals.view import View
 from diagnoser.tiers import read_tier, tiers
@@ -57,7 +57,10 @@ def rule_problems(book: Rulebook) -> tuple[RuleError, ...]:
 
 
 def snapshots_of(scrape: Scrape, facts: Mapping[str, Fact]) -> tuple[Snapshot, ...]:
-    """One page in our vocabulary, one snapshot an engine rank, with what it says of the host tier. Empty if no adapter knows it."""
+    """One page in our vocabulary, one snapshot an engine rank, with what it says of the host tier.
+
+    Empty if no adapter knows it.
+    """
     found = tuple(s for adapter in adapters() for s in adapter.snapshots(scrape, facts))
     return tuple(replace(s, l2=read_tier(scrape.samples, s.engine, {**s.facts, **facts})) for s in found)
 
@@ -94,11 +97,18 @@ class History:
         failures = tuple(f for f in self._failures if end - seconds - slack <= f[0] <= end + slack)
         ranks = self._ranks or {"": deque()}
         return tuple(
-            self._window(rank, kept, failures, end, seconds, slack) for rank, kept in sorted(ranks.items(), key=_rank_order)
+            self._window(rank, kept, failures, end, seconds, slack)
+            for rank, kept in sorted(ranks.items(), key=_rank_order)
         )
 
     def _window(
-        self, rank: str, kept: Iterable[Snapshot], failures: tuple[tuple[float, str], ...], end: float, seconds: float, slack: float
+        self,
+        rank: str,
+        kept: Iterable[Snapshot],
+        failures: tuple[tuple[float, str], ...],
+        end: float,
+        seconds: float,
+        slack: float,
     ) -> Window:
         inside = tuple(s for s in kept if end - seconds - slack <= s.at <= end + slack)
         newest = next(reversed(list(kept)), None)
@@ -154,19 +164,39 @@ def _tier(window: Window, book: Rulebook) -> tuple[TierState | None, L2State, st
 def _words(window: Window, l2: L2State, reason: str) -> dict[str, str]:
     last_error = window.failures[-1][1] if window.failures else ""
     return {
-        "target": window.engine.target, "l2_phrase": L2_PHRASES[l2], "l2_sentence": reason, "last_error": last_error,
-        "engine": window.engine.family, "mode": "",
+        "target": window.engine.target,
+        "l2_phrase": L2_PHRASES[l2],
+        "l2_sentence": reason,
+        "last_error": last_error,
+        "engine": window.engine.family,
+        "mode": "",
     }
 
 
 def _diagnosis(
-    view: View, row: Row, checks: tuple[CheckResult, ...], words: dict[str, str], tier: TierState | None, l2: L2State, book: Rulebook
+    view: View,
+    row: Row,
+    checks: tuple[CheckResult, ...],
+    words: dict[str, str],
+    tier: TierState | None,
+    l2: L2State,
+    book: Rulebook,
 ) -> Diagnosis:
     window = view.window
     case = Case(row, checks, words, window.engine.family, window.facts, l2)
     verdict, findings, remedies, not_remedies = decide(case, book)
     return Diagnosis(
-        engine=window.engine, at=window.end, window_seconds=window.seconds, scrapes=len(window.snapshots), verdict=verdict,
-        l1=pool_at_end(view, book.params()), l2=tier, signals=row, checks=case.checks, findings=findings,
-        remedies=remedies, not_remedies=not_remedies, facts=window.facts,
+        engine=window.engine,
+        at=window.end,
+        window_seconds=window.seconds,
+        scrapes=len(window.snapshots),
+        verdict=verdict,
+        l1=pool_at_end(view, book.params()),
+        l2=tier,
+        signals=row,
+        checks=case.checks,
+        findings=findings,
+        remedies=remedies,
+        not_remedies=not_remedies,
+        facts=window.facts,
     )

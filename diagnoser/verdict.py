@@ -1,4 +1,6 @@
-"""Turns answers into one verdict by the decision list of rules/verdicts.yaml: headline, reasons, severity, confidence, remedies."""
+"""Turns answers into one verdict by the decision list of rules/verdicts.yaml: headline, reasons,
+severity, confidence, remedies.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,17 @@ def decide(case: Case, book: Rulebook) -> tuple[Verdict, tuple[Finding, ...], tu
         raise RuleError("verdicts.yaml", "no entry matches: the last one must always hold (`all: []`)")
     words = {**case.words, "mode": rule.mode or ""}
     verdict = Verdict(
-        bottleneck=rule.bottleneck, mode=rule.mode, l2=case.l2, shares=_shares(case.row, book), trend=_trend(answers),
-        severity=_severity(rule, answers), confidence=_confidence(rule, answers),
-        headline=fill(rule.headline, case.row, words)[0], because=_because(rule, case.row, words),
-        rule=rule.id, decisive=tuple(dict.fromkeys((*rule.direct, *rule.exclude))),
+        bottleneck=rule.bottleneck,
+        mode=rule.mode,
+        l2=case.l2,
+        shares=_shares(case.row, book),
+        trend=_trend(answers),
+        severity=_severity(rule, answers),
+        confidence=_confidence(rule, answers),
+        headline=fill(rule.headline, case.row, words)[0],
+        because=_because(rule, case.row, words),
+        rule=rule.id,
+        decisive=tuple(dict.fromkeys((*rule.direct, *rule.exclude))),
     )
     not_remedies = tuple(
         fill(text, case.row, words)[0] for text, when in rule.not_remedies if when is None or holds(when, answers)
@@ -49,7 +58,7 @@ def decide(case: Case, book: Rulebook) -> tuple[Verdict, tuple[Finding, ...], tu
 
 def _shares(row: Row, book: Rulebook) -> dict[str, float]:
     """Closed share of every gate that was closed at all, and "none" for the rest; they sum to 1."""
-    found = {gate.id: row[f"share_{gate.id}"].value for gate in book.gates if f"share_{gate.id}" in row}
+    found = {gate: row[f"share_{gate}"].value for gate in book.gate_names() if f"share_{gate}" in row}
     shares = {gate: round(share, 4) for gate, share in found.items() if share}
     if not found or all(share is None for share in found.values()):
         return {}
@@ -87,7 +96,8 @@ def _findings(case: Case, book: Rulebook) -> tuple[Finding, ...]:
     codes = {check.id: check.finding for check in book.checks if check.finding}
     return tuple(
         Finding(codes[check.id], check.severity, check.reason, check.evidence)
-        for check in case.checks if check.id in codes and check.answer.value == "yes"
+        for check in case.checks
+        if check.id in codes and check.answer.value == "yes"
     )
 
 

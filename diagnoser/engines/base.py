@@ -58,6 +58,7 @@ READINGS: Mapping[str, str] = {
     "evicted_tokens_total": "cached tokens dropped from L1 (counter)",
     "rejected_requests_total": "requests shed before the queue (counter)",
     "aborted_requests_total": "requests aborted (counter)",
+    "scheduler_loop_seconds_total": "wall time of the scheduler's loop: moves busy or idle, stops when it hangs (counter)",
     "scheduler_idle_seconds_total": "seconds without runnable or queued work (counter)",
     "cold_engine": "1 when nothing has run since the start, so that most series are not born yet (gauge)",
     "process_start_seconds": "unix time the process started (gauge)",

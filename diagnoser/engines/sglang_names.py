@@ -100,6 +100,7 @@ READINGS: Mapping[str, tuple[Alias, ...]] = {
     "external_hits_total": (_modes(_EFFECTIVE, "0.5.18", ("host_hit", "storage_hit")),),
     "evicted_tokens_total": (Alias("sglang:evicted_tokens_total", "0.5.6", take="sum", scope="cache"),),
     "scheduler_idle_seconds_total": _rank("scheduler_idle_seconds_total", "0.5.20"),
+    "scheduler_loop_seconds_total": (Alias("sglang:scheduler_stage_seconds_total", "0.5.20", take="sum"),),
 }
 NEVER: Mapping[str, str] = {
     "waiting_deferred_requests": "SGLang has no such state: grammar and P/D waits have queues of their own",

@@ -1,4 +1,7 @@
-"""The condition language of the rule files: `signal op threshold`, `check is answer`, joined by all, any, not. No arithmetic."""
+"""The condition language of the rule files: `signal op threshold`, `check is answer`, joined by all, any, not.
+
+No arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ class Columns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`signal op value`. `threshold` names the entry of thresholds.yaml that the value came from, "" for a bare 0 or 1."""
+    """`signal op value`.
+
+    `threshold` names the entry of thresholds.yaml that the value came from, "" for a bare 0 or 1.
+    """
 
     signal: str
     op: str

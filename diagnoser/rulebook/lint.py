@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from diagnoser.errors import RuleError
 from diagnoser.rulebook.conditions import CheckIs, Compare, Condition, leaves
 from diagnoser.rulebook.rules import Check, Rulebook, VerdictRule
-from diagnoser.rulebook.text import FORMATS, fields
+from diagnoser.rulebook.text import fields
+from diagnoser.units import FORMATS
 
 
 def problems(
@@ -19,16 +20,25 @@ def problems(
     """
     found: list[RuleError] = list(book.errors)
     for gate in book.gates:
-        found += [RuleError("gates.yaml", f"gate {gate.id}: no signal {n!r}") for n in _signals(gate.when, (*signals, *intervals))]
+        found += [
+            RuleError("gates.yaml", f"gate {gate.id}: no signal {n!r}")
+            for n in _signals(gate.when, (*signals, *intervals))
+        ]
     for check in book.checks:
         found += [RuleError(check.path, reason) for reason in _check(check, signals, words)]
     ids = {check.id for check in book.checks}
     for rule in book.verdicts:
-        found += [RuleError("verdicts.yaml", f"{rule.id}: {reason}") for reason in _verdict(rule, ids, book, signals, words)]
-    used = {leaf.threshold for condition in _conditions(book) for leaf in leaves(condition) if isinstance(leaf, Compare)}
+        found += [
+            RuleError("verdicts.yaml", f"{rule.id}: {reason}") for reason in _verdict(rule, ids, book, signals, words)
+        ]
+    used = {
+        leaf.threshold for condition in _conditions(book) for leaf in leaves(condition) if isinstance(leaf, Compare)
+    }
     for name in sorted(set(book.thresholds) - used):
         if book.thresholds[name].unit != "parameter" and not isinstance(book.thresholds[name].value, tuple):
-            found.append(RuleError("thresholds.yaml", f"{name} is used by no rule (parameters of signals say `unit: parameter`)"))
+            found.append(
+                RuleError("thresholds.yaml", f"{name} is used by no rule (parameters of signals say `unit: parameter`)")
+            )
     return tuple(found)
 
 

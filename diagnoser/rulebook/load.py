@@ -1,4 +1,7 @@
-"""Reads the rule folders: the shipped one, then the user's own on top. A bad file is reported and skipped, the rest goes on."""
+"""Reads the rule folders: the shipped one, then the user's own on top.
+
+A bad file is reported and skipped, the rest goes on.
+"""
 
 from __future__ import annotations
 
@@ -113,8 +116,16 @@ class _Reader:
         for raw in _list(read(path), "gates", path):
             entry = Entry(raw, path, "gate")
             entry.what = f"gate {entry.text('id')}"
-            found.append(Gate(entry.text("id"), entry.text("title"), self._optional("when", entry),
-                              entry.get("whole", "false") == "true", entry.text("reason")))
+            found.append(
+                Gate(
+                    entry.text("id"),
+                    entry.text("gate", entry.text("id")),
+                    entry.text("title"),
+                    self._optional("when", entry),
+                    entry.get("whole", "false") == "true",
+                    entry.text("reason"),
+                )
+            )
             entry.done()
         self.gates = tuple(found)
 
@@ -128,12 +139,23 @@ class _Reader:
         yes = self.condition(entry.get("yes"), entry)
         texts = Entry(entry.get("text"), path, entry.what)
         check = Check(
-            id=path.stem, label=entry.text("label"), kind=entry.one_of("kind", KINDS), order=int(entry.get("order", 1000)),
-            question=entry.text("question"), yes=yes, no=self._optional("no", entry), evidence=entry.words("evidence"),
+            id=path.stem,
+            label=entry.text("label"),
+            kind=entry.one_of("kind", KINDS),
+            order=int(entry.get("order", 1000)),
+            question=entry.text("question"),
+            yes=yes,
+            no=self._optional("no", entry),
+            evidence=entry.words("evidence"),
             text={answer: texts.text(answer) for answer in ("yes", "no", "unknown")},
-            severity=cast(Severity, entry.one_of("severity", SEVERITIES, "info")), hold=entry.text("for", "1m"),
-            rationale=entry.text("rationale"), source=entry.text("source"), unknown=entry.text("unknown"),
-            doc=entry.text("doc", ""), finding=entry.text("finding", ""), path=str(path),
+            severity=cast(Severity, entry.one_of("severity", SEVERITIES, "info")),
+            hold=entry.text("for", "1m"),
+            rationale=entry.text("rationale"),
+            source=entry.text("source"),
+            unknown=entry.text("unknown"),
+            doc=entry.text("doc", ""),
+            finding=entry.text("finding", ""),
+            path=str(path),
         )
         entry.done()
         self.checks[check.id] = check
@@ -142,8 +164,14 @@ class _Reader:
         entry = Entry(read(path), path, f"remedy {path.stem}")
         flags = Entry(entry.get("flags"), path, entry.what)
         done = tuple((str(d.get("fact")), str(d.get("is"))) for d in entry.get("done_if", []))
-        rule = RemedyRule(entry.text("id"), entry.text("action"), {k: str(v) for k, v in flags.raw.items()},
-                          entry.text("effect"), entry.text("side_effect"), done)
+        rule = RemedyRule(
+            entry.text("id"),
+            entry.text("action"),
+            {k: str(v) for k, v in flags.raw.items()},
+            entry.text("effect"),
+            entry.text("side_effect"),
+            done,
+        )
         entry.done()
         if rule.id != path.stem:
             raise entry.fail(f"id {rule.id!r} must be the file's name")
@@ -155,11 +183,19 @@ class _Reader:
     def _verdict(self, entry: Entry) -> VerdictRule:
         entry.what = f"verdict {entry.text('id')}"
         rule = VerdictRule(
-            id=entry.text("id"), bottleneck=entry.text("bottleneck"), mode=entry.text("mode", "") or None,
-            when=self.condition(entry.get("when"), entry, checks=True), headline=entry.text("headline"),
-            because=entry.words("because"), severity=self._severities(entry), direct=entry.words("direct"),
-            exclude=entry.words("exclude"), suspected=self._optional("suspected", entry, checks=True),
-            remedies=entry.words("remedies"), not_remedies=self._not_remedies(entry), meaning=entry.text("meaning"),
+            id=entry.text("id"),
+            bottleneck=entry.text("bottleneck"),
+            mode=entry.text("mode", "") or None,
+            when=self.condition(entry.get("when"), entry, checks=True),
+            headline=entry.text("headline"),
+            because=entry.words("because"),
+            severity=self._severities(entry),
+            direct=entry.words("direct"),
+            exclude=entry.words("exclude"),
+            suspected=self._optional("suspected", entry, checks=True),
+            remedies=entry.words("remedies"),
+            not_remedies=self._not_remedies(entry),
+            meaning=entry.text("meaning"),
         )
         entry.done()
         return rule
@@ -198,8 +234,10 @@ def load(folders: Sequence[Path]) -> Rulebook:
     for folder in folders:
         reader.folder(folder)
     return Rulebook(
-        thresholds=reader.thresholds, gates=reader.gates,
+        thresholds=reader.thresholds,
+        gates=reader.gates,
         checks=tuple(sorted(reader.checks.values(), key=lambda c: (c.order, c.id))),
-        verdicts=reader.verdicts, remedies=reader.remedies, errors=tuple(reader.errors),
+        verdicts=reader.verdicts,
+        remedies=reader.remedies,
+        errors=tuple(reader.errors),
     )
-

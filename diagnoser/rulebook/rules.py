@@ -22,13 +22,16 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate that can keep the head of the queue out. Evaluated in order for every interval; the first that is closed has it.
+    """One sign that a gate keeps the head of the queue out. Evaluated in order for every interval; the first that
+    holds has it.
 
+    `gate` is the gate it stands for; a gate may have several signs, the certain ones before the inferred ones.
     `whole` counts the whole interval, not only the part with a queue (a hung engine has no queue to show).
     `when` None closes by elimination: every gate before it was found open.
     """
 
     id: str
+    gate: str
     title: str
     when: Condition | None
     whole: bool
@@ -108,6 +111,10 @@ class Rulebook:
     def params(self) -> Mapping[str, float | tuple[float, ...]]:
         """All thresholds as parameters for signals."""
         return {t.name: t.value for t in self.thresholds.values()}
+
+    def gate_names(self) -> tuple[str, ...]:
+        """Every gate once, in order."""
+        return tuple(dict.fromkeys(gate.gate for gate in self.gates))
 
     def check(self, check_id: str) -> Check | None:
         """The check of that id."""

@@ -36,7 +36,7 @@ _Loader.yaml_implicit_resolvers = {
 def read(path: Path) -> Any:
     """The file's content; mappings carry their line under "__line__". Raises RuleError."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - subclass of SafeLoader
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise RuleError(str(path), f"not valid YAML: {error.problem}", line) from None

@@ -1,4 +1,7 @@
-"""What a signal is. A file diagnoser/signals/<topic>.py with SIGNALS (window) or INTERVALS (between two pages) is found by itself."""
+"""What a signal is.
+
+A file diagnoser/signals/<topic>.py with SIGNALS (window) or INTERVALS (between two pages) is found by itself.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class IntervalSignal:
-    """One number for each interval: `compute(view, i)` is about the time between snapshots i and i+1; None if unknown."""
+    """One number for each interval: `compute(view, i)` is about the time between snapshots i and i+1;
+    None if unknown.
+    """
 
     name: str
     unit: str
@@ -44,7 +49,11 @@ class IntervalSignal:
 def _modules() -> list[ModuleType]:
     package = importlib.import_module("diagnoser.signals")
     names = sorted(m.name for m in pkgutil.iter_modules(package.__path__))
-    return [importlib.import_module(f"diagnoser.signals.{name}") for name in names if name not in ("base", "view", "requests")]
+    return [
+        importlib.import_module(f"diagnoser.signals.{name}")
+        for name in names
+        if name not in ("base", "view", "requests")
+    ]
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from diagnoser.signals.base import Params, Signal
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
@@ -27,7 +29,7 @@ def _restarts(view: View, _: Params) -> Result:
 
 def _dropped(view: View, name: str) -> bool:
     values = [v for _, v in view.values(name)]
-    return any(b < a for a, b in zip(values, values[1:], strict=False))
+    return any(b < a for a, b in itertools.pairwise(values))
 
 
 def _bad_series(fatal: bool, view: View) -> Result:
@@ -62,10 +64,18 @@ SIGNALS = (
     Signal("failed_scrapes", "polls", "polls inside the window that gave no page", _failures),
     Signal("failed_scrapes_at_end", "polls", "polls since the last page that gave none", _failures_at_end),
     Signal("restarts", "restarts", "times the process started anew inside the window", _restarts),
-    Signal("fatal_series", "series", "series that are impossible and that the verdict would rest on",
-           lambda view, _: _bad_series(True, view)),
-    Signal("invalid_series", "series", "series rejected as evidence: duplicated by pid, or a broken identity",
-           lambda view, _: _bad_series(False, view)),
+    Signal(
+        "fatal_series",
+        "series",
+        "series that are impossible and that the verdict would rest on",
+        lambda view, _: _bad_series(True, view),
+    ),
+    Signal(
+        "invalid_series",
+        "series",
+        "series rejected as evidence: duplicated by pid, or a broken identity",
+        lambda view, _: _bad_series(False, view),
+    ),
     Signal("queue_metrics_present", "bool", "the pages tell how many requests run and wait", _queue_known),
     Signal("scrape_gap_seconds", "seconds", "longest time without a page inside the window", _window_gap),
     Signal("scrape_interval_seconds", "seconds", "mean time between two pages", _interval),

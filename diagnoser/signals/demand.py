@@ -33,8 +33,22 @@ def _arrivals(view: View, _: Params) -> Result:
 
 SIGNALS = (
     Signal("first_tokens_growth_ratio", "ratio", "rate of first tokens against the process's lifetime", _arrivals),
-    Signal("prompt_growth_ratio", "ratio", "mean prompt against the process's lifetime", lambda v, _: _growth(v, "prompt_tokens")),
-    Signal("output_growth_ratio", "ratio", "mean output against the process's lifetime", lambda v, _: _growth(v, "generation_tokens")),
-    Signal("inter_token_growth_ratio", "ratio", "mean gap between tokens against the process's lifetime",
-           lambda v, _: _growth(v, "inter_token_seconds")),
+    Signal(
+        "prompt_growth_ratio",
+        "ratio",
+        "mean prompt against the process's lifetime",
+        lambda v, _: _growth(v, "prompt_tokens"),
+    ),
+    Signal(
+        "output_growth_ratio",
+        "ratio",
+        "mean output against the process's lifetime",
+        lambda v, _: _growth(v, "generation_tokens"),
+    ),
+    Signal(
+        "inter_token_growth_ratio",
+        "ratio",
+        "mean gap between tokens against the process's lifetime",
+        lambda v, _: _growth(v, "inter_token_seconds"),
+    ),
 )

@@ -1,4 +1,7 @@
-"""One rank among its peers: ranks of one server, or replicas of one model diagnosed together. An average hides a hot one."""
+"""One rank among its peers: ranks of one server, or replicas of one model diagnosed together.
+
+An average hides a hot one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ ALONE = "no other rank or replica of this model was diagnosed together with it"
 
 
 def compare(engines: Sequence[EngineId], ends: Sequence[float], rows: Sequence[Row]) -> list[dict[str, SignalValue]]:
-    """Signals of every window that need its peers: those with the same model (else the same target) and the same end."""
+    """Signals of every window that need its peers: those with the same model (else the same target) and
+    the same end.
+    """
     groups: dict[tuple[str, float], list[int]] = defaultdict(list)
     for i, (engine, end) in enumerate(zip(engines, ends, strict=True)):
         groups[(engine.model or engine.target, round(end))].append(i)
@@ -32,7 +37,9 @@ def _among(rows: Sequence[Row], i: int, members: list[int]) -> dict[str, SignalV
     used, running = _column(rows, members, "l1_used_ratio_mean"), _column(rows, members, "running_mean_requests")
     if i in used and len(used) > 1:
         lead = used[i] - mean(list(used.values()))
-        found["peer_used_lead_ratio"] = SignalValue("peer_used_lead_ratio", "ratio", lead, "", _series(rows[i], "l1_used_ratio_mean"))
+        found["peer_used_lead_ratio"] = SignalValue(
+            "peer_used_lead_ratio", "ratio", lead, "", _series(rows[i], "l1_used_ratio_mean")
+        )
     total = sum(running.values())
     if i in running and len(running) > 1:
         lead = running[i] / total - 1 / len(running) if total > 0 else 0.0

@@ -1,4 +1,6 @@
-"""The host tier over the window: how full where that can be seen, how much moves, and whether the copy is what is waited for."""
+"""The host tier over the window: how full where that can be seen, how much moves, and whether the
+copy is what is waited for.
+"""
 
 from __future__ import annotations
 
@@ -76,16 +78,27 @@ def _fetch_done(view: View, i: int) -> float | None:
 SIGNALS = (
     Signal("l2_present", "bool", "there is a host tier", _present),
     Signal("l2_resident_ratio", "ratio", "share of the host tier that is filled", lambda v, _: _resident(v, False)),
-    Signal("l2_resident_upper_ratio", "ratio", "most that can be filled, by all that was ever stored", lambda v, _: _resident(v, True)),
+    Signal(
+        "l2_resident_upper_ratio",
+        "ratio",
+        "most that can be filled, by all that was ever stored",
+        lambda v, _: _resident(v, True),
+    ),
     Signal("l2_stored_rate", "units/s", "moved from L1 into the tier a second", lambda v, _: _rate(v, "stored_total")),
-    Signal("l2_loaded_rate", "units/s", "moved from the tier back into L1 a second", lambda v, _: _rate(v, "loaded_total")),
+    Signal(
+        "l2_loaded_rate", "units/s", "moved from the tier back into L1 a second", lambda v, _: _rate(v, "loaded_total")
+    ),
     Signal("l2_evicted_rate", "units/s", "thrown out of the tier a second", lambda v, _: _rate(v, "evicted_total")),
-    Signal("l2_dropped_rate", "units/s", "stores refused for lack of room a second", lambda v, _: _rate(v, "dropped_total")),
+    Signal(
+        "l2_dropped_rate", "units/s", "stores refused for lack of room a second", lambda v, _: _rate(v, "dropped_total")
+    ),
     Signal("l2_errors_rate", "1/s", "failed transfers a second", lambda v, _: _rate(v, "errors_total")),
     Signal("l2_hit_ratio", "ratio", "tokens found in L2 of those looked up there", _hit_ratio),
     Signal("l2_load_busy_mean_ratio", "ratio", "seconds of loading a second", _load_busy_window),
 )
 INTERVALS = (
     IntervalSignal("l2_load_busy_ratio", "ratio", "seconds of loading from L2 a second", _load_busy),
-    IntervalSignal("fetch_done_ratio", "ratio", "share of the deferred requests whose KV is loaded already", _fetch_done),
+    IntervalSignal(
+        "fetch_done_ratio", "ratio", "share of the deferred requests whose KV is loaded already", _fetch_done
+    ),
 )

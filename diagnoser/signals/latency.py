@@ -48,7 +48,9 @@ def _rest(view: View, _: Params) -> Result:
 
 def _silent(view: View, _: Params) -> Result:
     """Seconds at the end of the window without a first token although somebody waits."""
-    points = [(s.at, h.count, waiting(s)) for s in view.snapshots if (h := s.histograms.get("ttft_seconds")) is not None]
+    points = [
+        (s.at, h.count, waiting(s)) for s in view.snapshots if (h := s.histograms.get("ttft_seconds")) is not None
+    ]
     if len(points) < 2:
         return Missing("needs two pages with a TTFT histogram")
     since = points[-1][0]
@@ -61,15 +63,43 @@ def _silent(view: View, _: Params) -> Result:
 
 
 SIGNALS = (
-    Signal("ttft_mean_seconds", "seconds", "mean TTFT of those who got a first token", lambda v, _: _mean(v, "ttft_seconds")),
-    Signal("ttft_p50_low_seconds", "seconds", "lower edge of the bucket of the TTFT median", lambda v, _: _bucket(v, 0.5, 0)),
-    Signal("ttft_p50_high_seconds", "seconds", "upper edge of the bucket of the TTFT median", lambda v, _: _bucket(v, 0.5, 1)),
-    Signal("ttft_p99_low_seconds", "seconds", "lower edge of the bucket of the TTFT P99", lambda v, _: _bucket(v, 0.99, 0)),
-    Signal("ttft_p99_high_seconds", "seconds", "upper edge of the bucket of the TTFT P99", lambda v, _: _bucket(v, 0.99, 1)),
+    Signal(
+        "ttft_mean_seconds",
+        "seconds",
+        "mean TTFT of those who got a first token",
+        lambda v, _: _mean(v, "ttft_seconds"),
+    ),
+    Signal(
+        "ttft_p50_low_seconds",
+        "seconds",
+        "lower edge of the bucket of the TTFT median",
+        lambda v, _: _bucket(v, 0.5, 0),
+    ),
+    Signal(
+        "ttft_p50_high_seconds",
+        "seconds",
+        "upper edge of the bucket of the TTFT median",
+        lambda v, _: _bucket(v, 0.5, 1),
+    ),
+    Signal(
+        "ttft_p99_low_seconds", "seconds", "lower edge of the bucket of the TTFT P99", lambda v, _: _bucket(v, 0.99, 0)
+    ),
+    Signal(
+        "ttft_p99_high_seconds", "seconds", "upper edge of the bucket of the TTFT P99", lambda v, _: _bucket(v, 0.99, 1)
+    ),
     Signal("ttft_silent_seconds", "seconds", "time at the end without a first token although somebody waits", _silent),
-    Signal("queue_mean_seconds", "seconds", "mean wait before first scheduling", lambda v, _: _mean(v, "queue_seconds")),
-    Signal("prefill_mean_seconds", "seconds", "mean time from first scheduling to first token", lambda v, _: _mean(v, "prefill_seconds")),
+    Signal(
+        "queue_mean_seconds", "seconds", "mean wait before first scheduling", lambda v, _: _mean(v, "queue_seconds")
+    ),
+    Signal(
+        "prefill_mean_seconds",
+        "seconds",
+        "mean time from first scheduling to first token",
+        lambda v, _: _mean(v, "prefill_seconds"),
+    ),
     Signal("queue_share_ratio", "ratio", "mean queue time against mean TTFT", lambda v, _: _share(v, "queue_seconds")),
-    Signal("prefill_share_ratio", "ratio", "mean prefill time against mean TTFT", lambda v, _: _share(v, "prefill_seconds")),
+    Signal(
+        "prefill_share_ratio", "ratio", "mean prefill time against mean TTFT", lambda v, _: _share(v, "prefill_seconds")
+    ),
     Signal("rest_share_ratio", "ratio", "TTFT that is neither queue nor prefill: front end, tokenizer, network", _rest),
 )

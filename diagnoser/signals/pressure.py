@@ -25,22 +25,57 @@ def _recompute(view: View, _: Params) -> Result:
 
 
 SIGNALS = (
-    Signal("preemptions", "requests", "running requests thrown out in the window", lambda v, _: v.increase("preemptions_total")),
-    Signal("preemptions_rate", "requests/s", "running requests thrown out a second", lambda v, _: v.rate("preemptions_total")),
+    Signal(
+        "preemptions",
+        "requests",
+        "running requests thrown out in the window",
+        lambda v, _: v.increase("preemptions_total"),
+    ),
+    Signal(
+        "preemptions_rate",
+        "requests/s",
+        "running requests thrown out a second",
+        lambda v, _: v.rate("preemptions_total"),
+    ),
     Signal("preemptions_per_completion", "ratio", "requests thrown out for each that finished", _per_completion),
     Signal("recompute_tokens_rate", "tokens/s", "tokens prefilled a second time", _recompute),
-    Signal("rejected_requests", "requests", "requests shed before the queue", lambda v, _: v.increase("rejected_requests_total")),
-    Signal("lora_pool_used_ratio", "ratio", "largest share of the adapter slots in use",
-           lambda v, _: v.gauge("lora_pool_used_ratio", max)),
-    Signal("lora_waiting_adapters", "adapters", "most adapters that waiting requests ask for",
-           lambda v, _: v.gauge("lora_waiting_adapters", max)),
-    Signal("grammar_queue_max_requests", "requests", "most requests waiting for a grammar",
-           lambda v, _: v.gauge("grammar_queue_requests", max)),
+    Signal(
+        "rejected_requests",
+        "requests",
+        "requests shed before the queue",
+        lambda v, _: v.increase("rejected_requests_total"),
+    ),
+    Signal(
+        "lora_pool_used_ratio",
+        "ratio",
+        "largest share of the adapter slots in use",
+        lambda v, _: v.gauge("lora_pool_used_ratio", max),
+    ),
+    Signal(
+        "lora_waiting_adapters",
+        "adapters",
+        "most adapters that waiting requests ask for",
+        lambda v, _: v.gauge("lora_waiting_adapters", max),
+    ),
+    Signal(
+        "grammar_queue_max_requests",
+        "requests",
+        "most requests waiting for a grammar",
+        lambda v, _: v.gauge("grammar_queue_requests", max),
+    ),
     Signal("kv_fetch_max_requests", "requests", "most requests whose KV is being loaded", lambda v, _: _fetch(v)),
-    Signal("kv_fetch_done_max_requests", "requests", "most requests whose KV is loaded and who still do not run",
-           lambda v, _: v.gauge("kv_fetch_done_requests", max)),
-    Signal("pd_queue_max_requests", "requests", "most requests in the queues of prefill/decode disaggregation",
-           lambda v, _: _pd(v)),
+    Signal(
+        "kv_fetch_done_max_requests",
+        "requests",
+        "most requests whose KV is loaded and who still do not run",
+        lambda v, _: v.gauge("kv_fetch_done_requests", max),
+    ),
+    Signal(
+        "pd_queue_max_requests",
+        "requests",
+        "most requests in the queues of prefill/decode disaggregation",
+        lambda v, _: _pd(v),
+    ),
 )
 
 

@@ -16,12 +16,22 @@ STEP_COUNTERS = (
     "prefill_passes_total",
 )
 EVERY_STEP = ("decode_passes_total", "decode_tokens_total")
-"""Counters that move with every engine step, as does the histogram iteration_tokens. Without one a quiet interval proves nothing."""
+"""Counters that move with every engine step, as does the histogram iteration_tokens.
+
+Without one a quiet interval proves nothing.
+"""
 
 
 def _moved(a: Snapshot, b: Snapshot) -> bool:
     counters = any(_grew(a.value(n), b.value(n)) for n in (*STEP_COUNTERS, "finished_requests_total"))
     return counters or any(_grew(_count(a, n), _count(b, n)) for n in ("iteration_tokens", "ttft_seconds"))
+
+
+def _loaded(a: Snapshot, b: Snapshot) -> bool:
+    """Did the copy from L2 move?"""
+    counters = [s.l2.counters.get("loaded_total") if s.l2 is not None else None for s in (a, b)]
+    before, after = (c.value if c is not None else None for c in counters)
+    return _grew(before, after)
 
 
 def _grew(before: float | None, after: float | None) -> bool:
@@ -37,7 +47,14 @@ def _counts_steps(snapshot: Snapshot) -> bool:
     return "iteration_tokens" in snapshot.histograms or any(name in snapshot.readings for name in EVERY_STEP)
 
 
-GAUGES = ("running_requests", "waiting_requests", "l1_used_tokens", "l1_used_ratio", "l1_evictable_tokens", "l1_available_tokens")
+GAUGES = (
+    "running_requests",
+    "waiting_requests",
+    "l1_used_tokens",
+    "l1_used_ratio",
+    "l1_evictable_tokens",
+    "l1_available_tokens",
+)
 
 
 def _same_page(a: Snapshot, b: Snapshot) -> bool:
@@ -45,9 +62,17 @@ def _same_page(a: Snapshot, b: Snapshot) -> bool:
 
 
 def _stretches(view: View, frozen: bool) -> list[float]:
-    """For each interval the length of the unbroken run of intervals without progress it belongs to; 0 where all moves."""
+    """For each interval the length of the unbroken run of intervals without progress it belongs to; 0
+    where all moves.
+    """
+    still = [(_same_page(a, b) if frozen else not _moved(a, b)) for a, b in view.pairs()]
+    loads = [_loaded(a, b) for a, b in view.pairs()]
+    return _runs(view, [s and not x and busy(b) for s, x, (_, b) in zip(still, loads, view.pairs(), strict=True)])
+
+
+def _runs(view: View, still: list[bool]) -> list[float]:
+    """Length in seconds of the run of true entries that each interval belongs to; 0 where it is false."""
     pairs = list(view.pairs())
-    still = [(_same_page(a, b) if frozen else not _moved(a, b)) and busy(b) for a, b in pairs]
     out, start = [0.0] * len(pairs), 0
     for i, quiet in enumerate([*still, False]):
         if quiet:
@@ -71,6 +96,24 @@ def _no_progress(view: View, i: int) -> float | None:
 
 def _frozen_page(view: View, i: int) -> float | None:
     return _stretch(view, i, frozen=True)
+
+
+def _only_loads_move(view: View, i: int) -> float | None:
+    a, b = view.pair(i)
+    return None if b.l2 is None else float(_loaded(a, b) and not _moved(a, b))
+
+
+def _loop_stopped(view: View, i: int) -> float | None:
+    """Like _no_progress, by the scheduler's own clock: it runs busy or idle, so it also shows a hang that no request
+    does.
+
+    Tokens that flow beside a clock that stands prove the clock wrong.
+    """
+    if "loop" not in view.memo:
+        still = [grown_between(a, b, "scheduler_loop_seconds_total") == 0 and not _moved(a, b) for a, b in view.pairs()]
+        view.memo["loop"] = _runs(view, still)
+    known = view.snapshots[i + 1].value("scheduler_loop_seconds_total") is not None
+    return float(view.memo["loop"][i]) if known else None
 
 
 def _prefill_pass_ratio(view: View, i: int) -> float | None:
@@ -146,21 +189,47 @@ def _held(snapshot: Snapshot) -> float | None:
 
 SIGNALS = (
     Signal("prompt_tokens_rate", "tokens/s", "prompt tokens a second", lambda v, _: v.rate("prompt_tokens_total")),
-    Signal("generation_tokens_rate", "tokens/s", "generated tokens a second", lambda v, _: v.rate("generation_tokens_total")),
+    Signal(
+        "generation_tokens_rate",
+        "tokens/s",
+        "generated tokens a second",
+        lambda v, _: v.rate("generation_tokens_total"),
+    ),
     Signal("tokens_per_step", "tokens", "prompt and output tokens of one engine step", _tokens_per_step),
-    Signal("prefill_occupancy_requests", "requests",
-           "requests that are in prefill at any moment (Little: prefill seconds a second, of those that finished)",
-           _prefill_occupancy),
-    Signal("step_budget_known", "bool", "the token budget of a step is known",
-           lambda v, _: Found(float(v.number("max_num_batched_tokens") is not None))),
+    Signal(
+        "prefill_occupancy_requests",
+        "requests",
+        "requests that are in prefill at any moment (Little: prefill seconds a second, of those that finished)",
+        _prefill_occupancy,
+    ),
+    Signal(
+        "prefill_occupancy_known",
+        "bool",
+        "prefill times are exported",
+        lambda v, p: Found(float(isinstance(_prefill_occupancy(v, p), Found))),
+    ),
+    Signal(
+        "step_budget_known",
+        "bool",
+        "the token budget of a step is known",
+        lambda v, _: Found(float(v.number("max_num_batched_tokens") is not None)),
+    ),
     Signal("prefill_pass_ratio_window", "ratio", "share of forward passes that prefill", _window_pass_ratio),
     Signal("idle_used_seconds", "seconds", "time that tokens stay held although nobody runs or waits", _idle_used),
     Signal("engine_awake", "bool", "the engine is not asleep", lambda v, _: v.gauge("engine_awake", lambda x: x[-1])),
 )
 INTERVALS = (
-    IntervalSignal("no_progress_seconds", "seconds", "time without any token or step although somebody runs or waits", _no_progress),
-    IntervalSignal("frozen_page_seconds", "seconds", "time in which no counter and no gauge changed although somebody runs or waits",
-                   _frozen_page),
+    IntervalSignal("only_loads_move", "bool", "the copy from L2 moves and nothing else does", _only_loads_move),
+    IntervalSignal(
+        "no_progress_seconds", "seconds", "time without any token or step although somebody runs or waits", _no_progress
+    ),
+    IntervalSignal("loop_stopped_seconds", "seconds", "time in which the scheduler's loop did not turn", _loop_stopped),
+    IntervalSignal(
+        "frozen_page_seconds",
+        "seconds",
+        "time in which no counter and no gauge changed although somebody runs or waits",
+        _frozen_page,
+    ),
     IntervalSignal("prefill_pass_ratio", "ratio", "share of forward passes that prefill", _prefill_pass_ratio),
     IntervalSignal("step_budget_used_ratio", "ratio", "tokens a step against the token budget of a step", _budget_used),
 )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from diagnoser.signals.base import IntervalSignal, Params, Signal, scalar
 from diagnoser.signals.requests import OUTSIDE, deferred, queued, waiting
 from diagnoser.signals.view import Found, Missing, Result, View, grown_between, mean
 
+
 def _waiting_stat(view: View, pick: str) -> Result:
     values = [w for s in view.snapshots if (w := waiting(s)) is not None]
     last = view.last("waiting_requests")
     if not values:
         return view.why_missing("waiting_requests")
-    picked = {"min": min(values), "max": max(values), "mean": mean(values), "last": values[-1], "first": values[0]}[pick]
+    picked = {"min": min(values), "max": max(values), "mean": mean(values), "last": values[-1], "first": values[0]}[
+        pick
+    ]
     return Found(picked, (last.series,) if last else ())
 
 
@@ -49,7 +53,8 @@ class Batch:
 
 
 def decode_batch(view: View, passes_min: float) -> Batch | None:
-    """Running requests counted exactly: tokens decoded a decode pass. Needs both counters and one token a request a pass.
+    """Running requests counted exactly: tokens decoded a decode pass. Needs both counters and one token a request a
+    pass.
 
     SGLang's gauge leaves out the batch being admitted, so a full engine of 8 slots mostly reads 7; this does not.
     Speculative decoding breaks it (several tokens a pass): then the mean exceeds the gauge and None is returned.
@@ -77,7 +82,8 @@ def _nobody_waits(view: View) -> Missing:
 
 
 def _running(view: View, pick: str) -> Result:
-    return view.gauge("running_requests", {"max": max, "min": min, "mean": mean}[pick])
+    picks: dict[str, Callable[[list[float]], float]] = {"max": max, "min": min, "mean": mean}
+    return view.gauge("running_requests", picks[pick])
 
 
 def _both(view: View, _: Params) -> Result:
@@ -116,13 +122,6 @@ def _batch_intervals(view: View, params: Params) -> Result:
     return Found(float(len(batch.sizes)) if batch else 0.0)
 
 
-def _top_is_usual(view: View, params: Params) -> Result:
-    top, usual = running_top(view, params), params["usual_slot_limits"]
-    if top is None:
-        return _nobody_waits(view)
-    return Found(float(top in (usual if isinstance(usual, tuple) else (usual,))))
-
-
 def _turnover(view: View, _: Params) -> Result:
     return view.increase("finished_requests_total")
 
@@ -134,7 +133,11 @@ def slot_limit(view: View) -> float | None:
 
 def _slot_limit(view: View, _: Params) -> Result:
     limit = slot_limit(view)
-    return Missing("on no page of either engine: give --fact max_num_seqs=N or max_running_requests=N") if limit is None else Found(limit)
+    return (
+        Missing("on no page of either engine: give --fact max_num_seqs=N or max_running_requests=N")
+        if limit is None
+        else Found(limit)
+    )
 
 
 def _slots_free(view: View, i: int) -> float | None:
@@ -163,33 +166,64 @@ def _deferred_ratio(view: View, i: int) -> float | None:
 
 
 SIGNALS = (
-    Signal("waiting_min_requests", "requests", "fewest requests waiting in the window", lambda v, _: _waiting_stat(v, "min")),
+    Signal(
+        "waiting_min_requests",
+        "requests",
+        "fewest requests waiting in the window",
+        lambda v, _: _waiting_stat(v, "min"),
+    ),
     Signal("waiting_mean_requests", "requests", "mean of requests waiting", lambda v, _: _waiting_stat(v, "mean")),
     Signal("waiting_max_requests", "requests", "most requests waiting", lambda v, _: _waiting_stat(v, "max")),
     Signal("waiting_last_requests", "requests", "requests waiting at the end", lambda v, _: _waiting_stat(v, "last")),
     Signal("waiting_slope", "requests/s", "growth of the queue: last third against first third", _waiting_trend),
     Signal("waiting_scrapes", "pages", "pages on which somebody waits", _waiting_scrapes),
-    Signal("waiting_deferred_max_requests", "requests", "most requests parked on something outside the pool", _deferred_max),
-    Signal("deferred_known", "bool", "requests that wait for something outside are told apart", lambda v, _: Found(float(deferred_known(v)))),
+    Signal(
+        "waiting_deferred_max_requests", "requests", "most requests parked on something outside the pool", _deferred_max
+    ),
+    Signal(
+        "deferred_known",
+        "bool",
+        "requests that wait for something outside are told apart",
+        lambda v, _: Found(float(deferred_known(v))),
+    ),
     Signal("running_mean_requests", "requests", "mean of running requests", lambda v, _: _running(v, "mean")),
     Signal("running_max_requests", "requests", "most running requests", lambda v, _: _running(v, "max")),
     Signal("running_min_requests", "requests", "fewest running requests", lambda v, _: _running(v, "min")),
     Signal("running_or_waiting_max_requests", "requests", "most requests running and waiting together", _both),
     Signal("running_top_requests", "requests", "most running requests while somebody waited", _running_top),
-    Signal("running_at_top_ratio", "ratio", "share of pages with a queue on which running is at its top",
-           lambda v, _: _at_top(v, 0.0)),
-    Signal("running_near_top_ratio", "ratio", "share of pages with a queue on which running is at most one below its top",
-           lambda v, _: _at_top(v, 1.0)),
-    Signal("decode_batch_at_top_ratio", "ratio", "share of intervals with a queue whose mean decode batch is the top",
-           _batch_at_top),
-    Signal("decode_batch_intervals", "intervals", "intervals with a queue whose decode batch is known", _batch_intervals),
-    Signal("running_top_is_usual", "bool", "the top is a number that people configure as slot limit", _top_is_usual),
+    Signal(
+        "running_at_top_ratio",
+        "ratio",
+        "share of pages with a queue on which running is at its top",
+        lambda v, _: _at_top(v, 0.0),
+    ),
+    Signal(
+        "running_near_top_ratio",
+        "ratio",
+        "share of pages with a queue on which running is at most one below its top",
+        lambda v, _: _at_top(v, 1.0),
+    ),
+    Signal(
+        "decode_batch_at_top_ratio",
+        "ratio",
+        "share of intervals with a queue whose mean decode batch is the top",
+        _batch_at_top,
+    ),
+    Signal(
+        "decode_batch_intervals", "intervals", "intervals with a queue whose decode batch is known", _batch_intervals
+    ),
     Signal("finished_requests", "requests", "requests that finished in the window", _turnover),
     Signal("slots_limit_requests", "requests", "requests that may run at once", _slot_limit),
-    Signal("slots_limit_known", "bool", "the slot limit is known", lambda v, _: Found(float(slot_limit(v) is not None))),
+    Signal(
+        "slots_limit_known", "bool", "the slot limit is known", lambda v, _: Found(float(slot_limit(v) is not None))
+    ),
 )
 INTERVALS = (
-    IntervalSignal("queue_present_ratio", "ratio", "share of the interval's two ends at which somebody waits", _queue_present),
-    IntervalSignal("deferred_ratio", "ratio", "share of the waiting that is parked on something outside the pool", _deferred_ratio),
+    IntervalSignal(
+        "queue_present_ratio", "ratio", "share of the interval's two ends at which somebody waits", _queue_present
+    ),
+    IntervalSignal(
+        "deferred_ratio", "ratio", "share of the waiting that is parked on something outside the pool", _deferred_ratio
+    ),
     IntervalSignal("slots_free_requests", "requests", "slot limit less running requests", _slots_free),
 )

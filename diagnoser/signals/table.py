@@ -1,12 +1,14 @@
-"""Signals as columns: one row a window (or an interval), so that a rule is evaluated for one engine and for 10,000 alike.
+"""Signals as columns: one row a window (or an interval), so that a rule is evaluated for one engine and for 10,000
+alike.
 
 pandas' nullable types bring the three-valued (Kleene) logic: NA & False is False, NA | True is True, else NA stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -16,6 +18,14 @@ from diagnoser.signals.base import IntervalSignal, Params, intervals, signals
 from diagnoser.signals.view import Found, View
 
 Row = Mapping[str, SignalValue]
+COMPARE: Mapping[str, Callable[[Any, float], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
 FAILURES = (ArithmeticError, LookupError, ValueError, TypeError, DiagnoserError)
 """What a signal may raise on strange numbers; it is then missing, and the others stand."""
 
@@ -32,9 +42,7 @@ class Table:
         column = self._columns.get(signal)
         if column is None:
             return self.constant(None)
-        series = pd.Series(column)
-        compared = {"==": series.eq, "!=": series.ne, ">": series.gt, ">=": series.ge, "<": series.lt, "<=": series.le}[op](value)
-        return cast(pd.Series, compared)
+        return pd.Series(COMPARE[op](column, value))
 
     def constant(self, value: bool | None) -> pd.Series:
         """The same answer for every row."""
@@ -47,7 +55,10 @@ def answers(mask: pd.Series) -> list[bool | None]:
 
 
 def evaluate(view: View, params: Params) -> dict[str, SignalValue]:
-    """Every window signal of one window. A signal that fails is missing with the error as its reason; the others stand."""
+    """Every window signal of one window.
+
+    A signal that fails is missing with the error as its reason; the others stand.
+    """
     out: dict[str, SignalValue] = {}
     for signal in signals():
         try:
@@ -63,7 +74,9 @@ def evaluate(view: View, params: Params) -> dict[str, SignalValue]:
 
 
 def interval_columns(views: Sequence[View]) -> tuple[dict[str, list[float | None]], list[tuple[int, float, float]]]:
-    """Every interval of every window as one row: columns of interval signals, and (window index, start, end) of each row."""
+    """Every interval of every window as one row: columns of interval signals, and (window index, start,
+    end) of each row.
+    """
     where: list[tuple[int, float, float]] = []
     columns: dict[str, list[float | None]] = {s.name: [] for s in intervals()}
     for index, view in enumerate(views):
@@ -85,4 +98,3 @@ def window_columns(rows: Sequence[Row]) -> dict[str, list[float | None]]:
     """One column a signal from one row a window."""
     names = {name for row in rows for name in row}
     return {name: [row[name].value if name in row else None for row in rows] for name in names}
-

@@ -1,7 +1,10 @@
-"""One window of one engine rank, with the questions that every signal asks: last value, increase, histogram of the window."""
+"""One window of one engine rank, with the questions that every signal asks: last value, increase,
+histogram of the window.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,7 +98,7 @@ class View:
             return self.why_missing(name)
         if len(values) < 2:
             return Missing("needs two pages: a counter says nothing at one instant")
-        return Found(sum(grown(a, b) for a, b in zip(values, values[1:], strict=False)), (last.series,))
+        return Found(sum(grown(a, b) for a, b in itertools.pairwise(values)), (last.series,))
 
     def rate(self, name: str) -> Result:
         """Increase a second."""
@@ -136,7 +139,7 @@ def grown(before: float, after: float) -> float:
 def _grown_histogram(found: list[Histogram]) -> Histogram:
     last = found[-1]
     counts, total = [0.0] * len(last.counts), 0.0
-    for a, b in zip(found, found[1:], strict=False):
+    for a, b in itertools.pairwise(found):
         restarted = a.edges != b.edges or b.count < a.count
         counts = [c + y - (0.0 if restarted else x) for c, x, y in zip(counts, a.counts, b.counts, strict=False)]
         total += b.sum - (0.0 if restarted else a.sum)
