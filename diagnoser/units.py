@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 
 def percent(value: float) -> str:
@@ -33,7 +34,18 @@ def size(value: float) -> str:
     return f"{value:,.3g} {units[0]}"
 
 
-FORMATS = {"percent": percent, "count": count, "seconds": seconds, "bytes": size, "rate": lambda v: f"{v:,.3g}"}
+def rate(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:,.3g}"
+
+
+FORMATS: Mapping[str, Callable[[float], str]] = {
+    "percent": percent,
+    "count": count,
+    "seconds": seconds,
+    "bytes": size,
+    "rate": rate,
+}
 
 
 def unit_format(unit: str) -> str:
@@ -52,5 +64,5 @@ def quantity(value: float, unit: str) -> str:
 def duration(value: float) -> str:
     """90 -> "90 s", 300 -> "5 min", 5400 -> "1.5 h"."""
     if value < 120:
-        return f"{value:.3g} s" if value >= 1 else f"{value * 1000:.3g} ms"
+        return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s" if value >= 1 else f"{value * 1000:.3g} ms"
     return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:.3g} h"

@@ -19,18 +19,37 @@ def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
         "window_seconds": diagnosis.window_seconds,
         "scrapes": diagnosis.scrapes,
         "engine": {
-            "family": engine.family, "version": engine.version, "target": engine.target, "model": engine.model, "rank": engine.rank,
+            "family": engine.family,
+            "version": engine.version,
+            "target": engine.target,
+            "model": engine.model,
+            "rank": engine.rank,
         },
         "verdict": {
-            "bottleneck": verdict.bottleneck, "mode": verdict.mode, "l2": verdict.l2.value, "shares": dict(verdict.shares),
-            "trend": verdict.trend, "severity": verdict.severity, "confidence": verdict.confidence,
-            "headline": verdict.headline, "because": list(verdict.because), "rule": verdict.rule,
+            "bottleneck": verdict.bottleneck,
+            "mode": verdict.mode,
+            "l2": verdict.l2.value,
+            "shares": dict(verdict.shares),
+            "trend": verdict.trend,
+            "severity": verdict.severity,
+            "confidence": verdict.confidence,
+            "headline": verdict.headline,
+            "because": list(verdict.because),
+            "rule": verdict.rule,
         },
         "l1": _pool(diagnosis),
         "l2": _tier(diagnosis.l2),
         "checks": [
-            {"id": c.id, "label": c.label, "question": c.question, "answer": c.answer.value, "severity": c.severity, "kind": c.kind,
-             "reason": c.reason, "evidence": [_evidence(e) for e in c.evidence]}
+            {
+                "id": c.id,
+                "label": c.label,
+                "question": c.question,
+                "answer": c.answer.value,
+                "severity": c.severity,
+                "kind": c.kind,
+                "reason": c.reason,
+                "evidence": [_evidence(e) for e in c.evidence],
+            }
             for c in diagnosis.checks
         ],
         "findings": [
@@ -44,7 +63,12 @@ def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
         "not_remedies": list(diagnosis.not_remedies),
         "facts": {f.name: {"value": f.value, "origin": f.origin} for f in diagnosis.facts.values()},
         "signals": {
-            s.name: {"value": _number(s.value), "unit": s.unit, "missing_reason": s.missing_reason, "series": list(s.series)}
+            s.name: {
+                "value": _number(s.value),
+                "unit": s.unit,
+                "missing_reason": s.missing_reason,
+                "series": list(s.series),
+            }
             for s in diagnosis.signals.values()
         },
     }
@@ -55,14 +79,20 @@ def _number(value: float | None) -> float | None:
 
 
 def _quantity(value: Quantity) -> float | list[float] | None:
-    return [round(value.low, 1), round(value.high, 1)] if isinstance(value, Range) else _number(value)
+    if not isinstance(value, Range):
+        return _number(value)
+    return [round(value.low, 1), round(value.high, 1)] if math.isfinite(value.low + value.high) else None
 
 
 def _pool(diagnosis: Diagnosis) -> dict[str, Any]:
     pool = diagnosis.l1
     return {
-        "pool": pool.name, "capacity_tokens": _number(pool.capacity), "used_tokens": _quantity(pool.used),
-        "evictable_tokens": _quantity(pool.evictable), "available_tokens": _quantity(pool.available), "reason": pool.reason,
+        "pool": pool.name,
+        "capacity_tokens": _number(pool.capacity),
+        "used_tokens": _quantity(pool.used),
+        "evictable_tokens": _quantity(pool.evictable),
+        "available_tokens": _quantity(pool.available),
+        "reason": pool.reason,
     }
 
 
@@ -70,14 +100,24 @@ def _tier(tier: TierState | None) -> dict[str, Any] | None:
     if tier is None:
         return None
     return {
-        "backend": tier.backend, "present": tier.presence, "unit": tier.unit, "capacity": _number(tier.capacity),
-        "resident": _number(tier.resident), "resident_upper": _number(tier.resident_upper),
-        "governs_admission": tier.governs_admission, "reason": tier.reason,
+        "backend": tier.backend,
+        "present": tier.presence,
+        "unit": tier.unit,
+        "capacity": _number(tier.capacity),
+        "resident": _number(tier.resident),
+        "resident_upper": _number(tier.resident_upper),
+        "governs_admission": tier.governs_admission,
+        "reason": tier.reason,
     }
 
 
 def _evidence(evidence: Evidence) -> dict[str, Any]:
     return {
-        "signal": evidence.signal, "value": _number(evidence.value), "unit": evidence.unit, "op": evidence.op,
-        "threshold": evidence.threshold, "series": list(evidence.series), "missing_reason": evidence.missing_reason,
+        "signal": evidence.signal,
+        "value": _number(evidence.value),
+        "unit": evidence.unit,
+        "op": evidence.op,
+        "threshold": evidence.threshold,
+        "series": list(evidence.series),
+        "missing_reason": evidence.missing_reason,
     }

@@ -1,0 +1,7 @@
+"""`python -m diagnoser`."""
+
+import sys
+
+from diagnoser.cli import main
+
+sys.exit(main())

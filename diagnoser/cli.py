@@ -1,0 +1,95 @@
+"""The command `diagnose`: finds the sub-command, runs it, and turns every error into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from diagnoser import __version__
+from diagnoser.commands import NAMES, command
+from diagnoser.commands.base import EX_USAGE, EXIT_CODES, parser_of, say
+from diagnoser.errors import DiagnoserError, FactsError, UsageError
+
+EX_UNKNOWN = 3
+EX_INTERRUPTED = 130
+EX_BROKEN_PIPE = 141
+HELP = """\
+usage: diagnose URL [URL ...] [options]
+       diagnose COMMAND ...
+
+Names the gate that keeps requests waiting in a vLLM or SGLang engine, with proof: KV space, slots, prefill,
+something outside; and whether more host cache (L2) would help.
+
+examples:
+  diagnose demo                             a recorded incident, served over HTTP and diagnosed live
+  diagnose 10.0.3.7:8000 10.0.3.8:8000      sample live engines for 30 s, then the verdict and the checklist
+  diagnose replay incident.tar.gz           the same for a recording made with `diagnose record`
+
+commands:
+{commands}
+
+  diagnose COMMAND --help                   options and examples of a command
+  diagnose URL --help                       options for sampling live engines
+  diagnose --version
+
+{codes}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point. Returns the exit code, raises nothing."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    return guarded(lambda: run(words))
+
+
+def run(words: Sequence[str]) -> int:
+    """Parses and dispatches; errors go up."""
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(help_text(), end="")
+        return 0
+    if words[0] in ("-V", "--version"):
+        print(f"diagnose {__version__}")
+        return 0
+    name, rest = (words[0], words[1:]) if words[0] in NAMES else ("live", words)
+    chosen = command(name)
+    parser = parser_of(chosen)
+    return chosen.run(parser.parse_args(rest))
+
+
+def help_text() -> str:
+    """What `diagnose` alone prints."""
+    commands = "\n".join(f"  {name:<10} {command(name).summary}" for name in NAMES)
+    return HELP.format(commands=commands, codes=EXIT_CODES)
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Runs `work`; whatever it raises becomes one sentence and an exit code. DIAGNOSE_DEBUG=1 shows the traceback."""
+    try:
+        code = work()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader has gone (`| head`). Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EX_BROKEN_PIPE
+    except KeyboardInterrupt:
+        return EX_INTERRUPTED
+    except SystemExit as stop:  # argparse after --help
+        return stop.code if isinstance(stop.code, int) else 0
+    except DiagnoserError as error:
+        _trace()
+        say(str(error))
+        return EX_USAGE if isinstance(error, UsageError | FactsError) else EX_UNKNOWN
+    except Exception as error:
+        _trace()
+        kind = type(error).__name__
+        say(f"internal error ({kind}: {error}). This is a bug in diagnose: please report it with DIAGNOSE_DEBUG=1 set.")
+        return EX_UNKNOWN
+
+
+def _trace() -> None:
+    if os.environ.get("DIAGNOSE_DEBUG"):
+        import traceback
+
+        traceback.print_exc()

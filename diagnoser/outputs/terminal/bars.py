@@ -1,0 +1,78 @@
+"""Bars: the pool in its three states, the host tier, and the parts of TTFT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from diagnoser.model import Diagnosis
+from diagnoser.outputs import words
+from diagnoser.outputs.base import Look
+from diagnoser.outputs.terminal.page import wrapped
+
+CELLS = 24
+LABEL = 6
+FULL, MAYBE, SOFT, EMPTY = "█", "▓", "▒", "░"
+"""Held; held or not (a range); can be taken back at once; free."""
+
+
+def bars(diagnosis: Diagnosis, look: Look) -> list[Text]:
+    """The lines L1, L2 and TTFT; what is not known is said in words."""
+    if not diagnosis.scrapes:
+        return []
+    lines = _line("L1", _pool(diagnosis), _pool_words(diagnosis), look)
+    lines += _line("L2", _tier(diagnosis), [words.tier_words(diagnosis)], look)
+    said = words.ttft_words(diagnosis)
+    return lines + (_line("TTFT", _ttft(diagnosis), [said], look) if said else [])
+
+
+def _line(label: str, bar: Text | None, said: Sequence[str], look: Look) -> list[Text]:
+    head = Text("  ").append(f"{label:<{LABEL}}", "bold")
+    if bar is not None:
+        head.append_text(bar).append("  ")
+    lines = wrapped(said[0], look.width, head)
+    for more in said[1:]:
+        lines += wrapped(more, look.width, Text(" " * head.cell_len), style="dim")
+    return lines
+
+
+def _pool_words(diagnosis: Diagnosis) -> list[str]:
+    pool, used = diagnosis.l1, words.used_part(diagnosis)
+    if used is None:
+        return [f"not known: {pool.reason or 'this page does not export the pool'}"]
+    size = f" of {words.amount(pool.capacity, 'tokens')}" if pool.capacity else "; pool size not known"
+    name = "" if pool.name == "kv" else f" ({pool.name} pool)"
+    rest = words.rest_words(pool)
+    return [f"used {words.percents(used)}{size}{name}", *([rest] if rest else [])]
+
+
+def _pool(diagnosis: Diagnosis) -> Text | None:
+    used = words.used_part(diagnosis)
+    if used is None:
+        return None
+    pool = diagnosis.l1
+    evictable = words.part(pool.evictable, pool.capacity) if words.split_known(pool) else None
+    soft = sum(evictable) / 2 if evictable else 0.0
+    return _cells([(used[0], FULL, "red"), (used[1] - used[0], MAYBE, "red"), (soft, SOFT, "yellow")])
+
+
+def _tier(diagnosis: Diagnosis) -> Text | None:
+    full = words.tier_part(diagnosis.l2) if diagnosis.l2 is not None else None
+    return None if full is None else _cells([(full[0], FULL, "blue"), (full[1] - full[0], MAYBE, "blue")])
+
+
+def _ttft(diagnosis: Diagnosis) -> Text | None:
+    looks = {"queue": (FULL, "magenta"), "prefill": (SOFT, "cyan"), "rest": (EMPTY, "dim")}
+    parts = words.ttft_parts(diagnosis)
+    return _cells([(share, *looks[name]) for name, share in parts]) if parts else None
+
+
+def _cells(parts: Sequence[tuple[float, str, str]]) -> Text:
+    """One bar. A part of the whole that is not zero shows at least one cell, so that little is told from nothing."""
+    bar, left = Text(), CELLS
+    for share, mark, style in parts:
+        cells = min(left, max(round(share * CELLS), 1 if share > 0.002 else 0))
+        bar.append(mark * cells, style)
+        left -= cells
+    return bar.append(EMPTY * left, "dim")

@@ -1,0 +1,86 @@
+"""Several engines at once: one line each, the worst first, and which rank is hot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.text import Text
+
+from diagnoser.model import Diagnosis
+from diagnoser.outputs import words
+from diagnoser.outputs.base import Look, urgency, worst_first
+from diagnoser.outputs.terminal.page import URGENCY, fitted, wrapped
+from diagnoser.units import count, duration, percent
+
+HEADS = ("closed", "wait", "used", "TTFT P99", "page")
+WIDTHS = (9, 6, 7, 12, 7)
+ARROWS = {"rising": " ↑", "recovering": " ↓"}
+Ages = Mapping[tuple[str, str], float]
+"""Seconds since the newest page, by target and rank."""
+
+
+def several_ranks(diagnoses: Sequence[Diagnosis]) -> frozenset[str]:
+    """Targets that more than one rank was diagnosed of."""
+    ranks: dict[str, set[str]] = {}
+    for diagnosis in diagnoses:
+        ranks.setdefault(diagnosis.engine.target, set()).add(diagnosis.engine.rank)
+    return frozenset(target for target, found in ranks.items() if len(found) > 1)
+
+
+def summary(diagnoses: Sequence[Diagnosis], look: Look, ages: Ages | None = None) -> list[Text]:
+    """A table of all diagnoses and a sentence for every hot rank; with the age of the newest page if given."""
+    many = several_ranks(diagnoses)
+    columns = len(HEADS) if ages is not None else len(HEADS) - 1
+    heads, widths = HEADS[:columns], WIDTHS[:columns]
+    rows = [
+        (_name(d, many), short_headline(d), _numbers(d, ages)[:columns], URGENCY[urgency(d)])
+        for d in worst_first(diagnoses)
+    ]
+    room = look.width - 2 - sum(widths)
+    verdict = min(max(len(row[1]) for row in rows) + 1, max(room - 14, room // 2))
+    name = min(max(8, *(len(row[0]) + 1 for row in rows)), room - verdict)
+    head = fitted("engine", name) + fitted("verdict", verdict)
+    out = [Text("  ").append(head + "".join(f"{h:>{w}}" for h, w in zip(heads, widths, strict=True)), "dim")]
+    for engine, headline, numbers, style in rows:
+        line = Text("  ").append(_short(engine, name - 1) + " ").append(fitted(headline, verdict - 1) + " ", style)
+        out.append(line.append("".join(f"{text:>{width}}" for text, width in zip(numbers, widths, strict=True))))
+    return out + _hot(diagnoses, many, look)
+
+
+def short_headline(diagnosis: Diagnosis) -> str:
+    """The headline without its explanation and without L2."""
+    return diagnosis.verdict.headline.split(":")[0].split(",")[0]
+
+
+def _short(name: str, width: int) -> str:
+    """A name's end tells more than its beginning: port and rank."""
+    return fitted(name, width) if len(name) <= width else "…" + fitted(name[-(width - 1) :], width - 1)
+
+
+def _name(diagnosis: Diagnosis, many: frozenset[str]) -> str:
+    engine = diagnosis.engine
+    return f"{engine.target} rank {engine.rank}" if engine.target in many else engine.target
+
+
+def _numbers(diagnosis: Diagnosis, ages: Ages | None) -> tuple[str, ...]:
+    """Closed share and its trend, waiting, used, TTFT, age; a dash where unknown."""
+    closed, waiting = words.closed(diagnosis), words.signal(diagnosis, "waiting_last_requests")
+    used, engine = words.used_part(diagnosis), diagnosis.engine
+    age = (ages or {}).get((engine.target, engine.rank))
+    return (
+        "-" if closed is None else percent(closed) + ARROWS.get(diagnosis.verdict.trend, "  "),
+        "-" if waiting is None else count(waiting),
+        "-" if used is None else percent(used[1]),
+        words.ttft_p99(diagnosis, short=True) or "-",
+        "-" if age is None else duration(max(1.0, round(age))),
+    )
+
+
+def _hot(diagnoses: Sequence[Diagnosis], many: frozenset[str], look: Look) -> list[Text]:
+    out = []
+    for diagnosis in diagnoses:
+        for finding in diagnosis.findings:
+            if finding.code == "imbalance":
+                text = f"{_name(diagnosis, many)}: {finding.text}"
+                out += wrapped(text, look.width, Text("  ").append("Hot  ", "bold yellow"))
+    return out
