@@ -31,14 +31,17 @@ class _Reader:
         self.errors: list[RuleError] = []
 
     def folder(self, root: Path) -> None:
-        """Everything below one rules folder."""
-        self._guard(root / "thresholds.yaml", self._thresholds)
+        """Everything below one rules folder but its thresholds, which `numbers` reads before any condition."""
         self._guard(root / "gates.yaml", self._gates)
         for path in sorted((root / "checks").glob("*.yaml")):
             self._guard(path, self._check)
         for path in sorted((root / "remedies").glob("*.yaml")):
             self._guard(path, self._remedy)
         self._guard(root / "verdicts.yaml", self._verdicts)
+
+    def numbers(self, root: Path) -> None:
+        """The folder's thresholds."""
+        self._guard(root / "thresholds.yaml", self._thresholds)
 
     def _guard(self, path: Path, into: Callable[[Path], None]) -> None:
         if not path.is_file():
@@ -231,6 +234,8 @@ def _list(raw: Any, key: str, path: Path) -> Iterable[Any]:
 def load(folders: Sequence[Path]) -> Rulebook:
     """Reads the folders in order; what a later one defines replaces the same id of an earlier one."""
     reader = _Reader()
+    for folder in folders:
+        reader.numbers(folder)
     for folder in folders:
         reader.folder(folder)
     return Rulebook(
