@@ -7,6 +7,8 @@ import argparse
 from diagnoser.commands.base import Command, add_output, positive
 
 SECONDS = 30.0
+ROWS = 4
+"""What the demo says of itself on the same screen."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +34,13 @@ def run(args: argparse.Namespace) -> int:
 
     book, recorded = setup.rulebook([]), incident()
     with MockEngine(recorded, speed=args.speed) as engine:
-        say(f"a recorded SGLang engine is served at {engine.url}, {args.speed:g} times as fast as it was.")
+        say(f"a recorded engine is served at {engine.url}, {args.speed:g} times as fast")
         plan = Plan(window=SECONDS, interval=1.0, speed=args.speed)
         windows, notes = asyncio.run(sampled([engine.url], plan, "sampling"))
     found = diagnose(windows, book)
-    setup.show(Report(found, notes), args)
+    setup.show(Report(found, notes), args, other_rows=ROWS)
     code = exit_code(map(urgency, found))
-    say(f"diagnosing a real engine like this one exits with code {code}. Now yours: diagnose HOST:PORT")
+    say(f"for a live engine the exit code is {code}. Now yours: diagnose HOST:PORT")
     return 0
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -57,8 +58,11 @@ def speaks_unicode(stream: IO[str]) -> bool:
 
 def look(verbose: bool = False) -> Look:
     """The terminal behind stdout; 80 columns where it is none."""
-    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 80
-    return Look(max(40, min(width, 140)), colourful(sys.stdout), speaks_unicode(sys.stdout), verbose)
+    terminal = sys.stdout.isatty()
+    size = shutil.get_terminal_size((80, 24))
+    width = size.columns if terminal or "COLUMNS" in os.environ else 80
+    height = size.lines - 1 if terminal and not verbose else 0
+    return Look(max(40, min(width, 140)), colourful(sys.stdout), speaks_unicode(sys.stdout), verbose, height)
 
 
 def write(text: str) -> None:
@@ -68,9 +72,11 @@ def write(text: str) -> None:
     sys.stdout.flush()
 
 
-def show(report: Report, args: argparse.Namespace) -> int:
-    """Renders the report in the format asked for. Returns the exit code of its worst diagnosis."""
-    write(outputs()[args.format].render(report, look(args.verbose)))
+def show(report: Report, args: argparse.Namespace, other_rows: int = 0) -> int:
+    """Renders the report in the format asked for; `other_rows` of the screen are taken. Returns the exit code."""
+    seen = look(args.verbose)
+    seen = replace(seen, height=max(1, seen.height - other_rows)) if seen.height else seen
+    write(outputs()[args.format].render(report, seen))
     if args.format != "text":
         say_all(report.notes)
     return code(map(urgency, report.diagnoses), args)

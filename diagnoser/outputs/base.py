@@ -10,12 +10,17 @@ from diagnoser.model import Diagnosis
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the reader sees it: columns, whether colour and box characters can be shown, and how much is asked for."""
+    """How the reader sees it: columns, whether colour and box characters can be shown, and how much is asked for.
+
+    `height` rows fit on the screen, 0 if there is none: text is shortened to fit. `terse` 0 to 2 is how much it is.
+    """
 
     width: int = 80
     colour: bool = False
     unicode: bool = True
     verbose: bool = False
+    height: int = 0
+    terse: int = 0
 
 
 @dataclass(frozen=True, slots=True)

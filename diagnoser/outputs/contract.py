@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 from diagnoser.model import Diagnosis, Evidence, Quantity, Range, TierState
 
 SCHEMA_VERSION = 1
+SCHEMA = Path(__file__).parents[1] / "schema" / "diagnosis.schema.json"
+"""JSON Schema (draft 2020-12) of one diagnosis; $defs/report is the document of --format json."""
 
 
 def as_data(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from diagnoser.outputs import words
@@ -19,10 +20,14 @@ REMEDIES = 3
 
 
 def render(report: Report, look: Look) -> str:
-    """The whole report."""
+    """The whole report, as long as it may be; on a screen the longest version that fits."""
     from diagnoser.outputs.terminal.page import rendered
 
-    return rendered(page(report, look), look)
+    lines = page(report, look)
+    for terse in (1, 2):
+        if look.height and len(lines) > look.height:
+            lines = page(report, replace(look, terse=terse))
+    return rendered(lines, look)
 
 
 def page(report: Report, look: Look) -> list[Text]:
@@ -87,7 +92,7 @@ def _head(diagnosis: Diagnosis, look: Look, ranks: bool) -> list[Text]:
     second = between(headline, gravity, look.width)
     lines = [first, Text()] if first is not None else [_cut(name, look.width), Text("  ").append_text(when)]
     lines += [second] if second is not None else [_cut(headline, look.width), Text("  ").append_text(gravity)]
-    for sentence in verdict.because:
+    for sentence in verdict.because[: 2 if look.terse > 1 else None]:
         lines += wrapped(sentence, look.width)
     return lines
 
@@ -112,17 +117,21 @@ def _findings(diagnosis: Diagnosis, look: Look) -> list[Text]:
 def _remedies(diagnosis: Diagnosis, look: Look) -> list[Text]:
     from rich.text import Text
 
-    from diagnoser.outputs.terminal.page import wrapped
+    from diagnoser.outputs.terminal.page import clipped, wrapped
 
-    out = [Text("  Do, in this order", "bold")] if diagnosis.remedies else []
-    shown = diagnosis.remedies if look.verbose else diagnosis.remedies[:REMEDIES]
-    for number, remedy in enumerate(shown, 1):
+    title = "  Do, in this order" + (" (-v: what it brings and costs)" if look.terse else "")
+    out = [Text(title, "bold")] if diagnosis.remedies and look.terse < 2 else []
+    for number, remedy in enumerate(diagnosis.remedies if look.verbose else diagnosis.remedies[:REMEDIES], 1):
         head = Text(f"  {number}  ").append(f"{remedy.action}: ", "bold")
+        if look.terse > 1:
+            out.append(clipped(remedy.flag, look.width, head))
+            continue
         out += wrapped(remedy.flag, look.width, head, hang=5)
         costs = "" if remedy.side_effect == "none" else f"; costs: {remedy.side_effect}"
-        out += wrapped(f"{remedy.effect}{costs}", look.width, Text(" " * 5), style="dim")
-    for text in diagnosis.not_remedies:
-        out += wrapped(text, look.width, Text("  ").append("Not: ", "bold"))
+        out += [] if look.terse else wrapped(f"{remedy.effect}{costs}", look.width, Text(" " * 5), style="dim")
+    for text in diagnosis.not_remedies[: 1 if look.terse else None]:
+        head = Text("  ").append("Not: ", "bold")
+        out += [clipped(text, look.width, head)] if look.terse else wrapped(text, look.width, head)
     return out
 
 

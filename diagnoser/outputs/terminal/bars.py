@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from diagnoser.model import Diagnosis
+from diagnoser.model import Diagnosis, L2State
 from diagnoser.outputs import words
 from diagnoser.outputs.base import Look
-from diagnoser.outputs.terminal.page import wrapped
+from diagnoser.outputs.terminal.page import INDENT, wrapped
 
-CELLS = 24
+CELLS, WIDE_CELLS = 16, 32
+WIDE = 100
+"""From this many columns on bars are long."""
 LABEL = 6
 FULL, MAYBE, SOFT, EMPTY = "█", "▓", "▒", "░"
 """Held; held or not (a range); can be taken back at once; free."""
@@ -21,58 +23,59 @@ def bars(diagnosis: Diagnosis, look: Look) -> list[Text]:
     """The lines L1, L2 and TTFT; what is not known is said in words."""
     if not diagnosis.scrapes:
         return []
-    lines = _line("L1", _pool(diagnosis), _pool_words(diagnosis), look)
-    lines += _line("L2", _tier(diagnosis), [words.tier_words(diagnosis)], look)
+    cells = CELLS if look.width < WIDE else WIDE_CELLS
+    room = look.width - INDENT - LABEL - cells - 2
+    lines = _line("L1", _pool(diagnosis, cells), _pool_words(diagnosis, room), look)
+    if look.terse < 2 or diagnosis.verdict.l2 is not L2State.ABSENT:
+        lines += _line("L2", _tier(diagnosis, cells), words.tier_words(diagnosis), look)
     said = words.ttft_words(diagnosis)
-    return lines + (_line("TTFT", _ttft(diagnosis), [said], look) if said else [])
+    return lines + (_line("TTFT", _ttft(diagnosis, cells), said, look) if said else [])
 
 
-def _line(label: str, bar: Text | None, said: Sequence[str], look: Look) -> list[Text]:
-    head = Text("  ").append(f"{label:<{LABEL}}", "bold")
+def _line(label: str, bar: Text | None, said: str, look: Look) -> list[Text]:
+    head = Text(" " * INDENT).append(f"{label:<{LABEL}}", "bold")
     if bar is not None:
         head.append_text(bar).append("  ")
-    lines = wrapped(said[0], look.width, head)
-    for more in said[1:]:
-        lines += wrapped(more, look.width, Text(" " * head.cell_len), style="dim")
-    return lines
+    return wrapped(said, look.width, head)
 
 
-def _pool_words(diagnosis: Diagnosis) -> list[str]:
+def _pool_words(diagnosis: Diagnosis, room: int) -> str:
+    """The three states; the size of the pool where there is room for it."""
     pool, used = diagnosis.l1, words.used_part(diagnosis)
     if used is None:
-        return [f"not known: {pool.reason or 'this page does not export the pool'}"]
-    size = f" of {words.amount(pool.capacity, 'tokens')}" if pool.capacity else "; pool size not known"
-    name = "" if pool.name == "kv" else f" ({pool.name} pool)"
-    rest = words.rest_words(pool)
-    return [f"used {words.percents(used)}{size}{name}", *([rest] if rest else [])]
+        return f"not known: {pool.reason or 'this page does not export the pool'}"
+    name = "" if pool.name == "kv" else f"{pool.name} pool: "
+    states = ", ".join(part for part in (f"{name}used {words.percents(used)}", words.rest_words(pool)) if part)
+    size = f"; {words.amount(pool.capacity, 'tokens')}" if pool.capacity else "; pool size not known"
+    return states + size if len(states + size) <= room else states
 
 
-def _pool(diagnosis: Diagnosis) -> Text | None:
+def _pool(diagnosis: Diagnosis, cells: int) -> Text | None:
     used = words.used_part(diagnosis)
     if used is None:
         return None
     pool = diagnosis.l1
     evictable = words.part(pool.evictable, pool.capacity) if words.split_known(pool) else None
     soft = sum(evictable) / 2 if evictable else 0.0
-    return _cells([(used[0], FULL, "red"), (used[1] - used[0], MAYBE, "red"), (soft, SOFT, "yellow")])
+    return _cells([(used[0], FULL, "red"), (used[1] - used[0], MAYBE, "red"), (soft, SOFT, "yellow")], cells)
 
 
-def _tier(diagnosis: Diagnosis) -> Text | None:
+def _tier(diagnosis: Diagnosis, cells: int) -> Text | None:
     full = words.tier_part(diagnosis.l2) if diagnosis.l2 is not None else None
-    return None if full is None else _cells([(full[0], FULL, "blue"), (full[1] - full[0], MAYBE, "blue")])
+    return None if full is None else _cells([(full[0], FULL, "blue"), (full[1] - full[0], MAYBE, "blue")], cells)
 
 
-def _ttft(diagnosis: Diagnosis) -> Text | None:
+def _ttft(diagnosis: Diagnosis, cells: int) -> Text | None:
     looks = {"queue": (FULL, "magenta"), "prefill": (SOFT, "cyan"), "rest": (EMPTY, "dim")}
     parts = words.ttft_parts(diagnosis)
-    return _cells([(share, *looks[name]) for name, share in parts]) if parts else None
+    return _cells([(share, *looks[name]) for name, share in parts], cells) if parts else None
 
 
-def _cells(parts: Sequence[tuple[float, str, str]]) -> Text:
+def _cells(parts: Sequence[tuple[float, str, str]], length: int) -> Text:
     """One bar. A part of the whole that is not zero shows at least one cell, so that little is told from nothing."""
-    bar, left = Text(), CELLS
+    bar, left = Text(), length
     for share, mark, style in parts:
-        cells = min(left, max(round(share * CELLS), 1 if share > 0.002 else 0))
+        cells = min(left, max(round(share * length), 1 if share > 0.002 else 0))
         bar.append(mark * cells, style)
         left -= cells
     return bar.append(EMPTY * left, "dim")

@@ -21,15 +21,22 @@ AT_LEAST = 3
 
 
 def checklist(diagnosis: Diagnosis, look: Look) -> list[Text]:
-    """Every check with its evidence if the look is verbose, else what matters, one line an answer."""
+    """Every check with its evidence if the look is verbose, else what matters; the shorter the more terse the look."""
     if look.verbose:
         return [Text("  Checklist", "bold"), *_everything(diagnosis.checks, look)]
     if not diagnosis.scrapes or diagnosis.verdict.bottleneck == "unreachable":
         return []
+    decisive = diagnosis.verdict.decisive
     lines, no, unknown = relevant(diagnosis)
+    if look.terse:
+        unknown = [check for check in lines if check.answer is Answer.UNKNOWN] + unknown
+        lines = [check for check in lines if check.answer is not Answer.UNKNOWN]
+    yes = [check for check in lines if check.id not in decisive] if look.terse > 1 else []
+    lines = [check for check in lines if check not in yes]
     label = max((len(check.label) for check in lines), default=0) + 2
-    out = [Text("  Checklist", "bold"), *(_short(check, label, look) for check in lines)]
-    return out + _names("no", no, look) + _names("unknown", unknown, look)
+    out = [] if look.terse > 1 else [Text("  Checklist", "bold")]
+    out += [line for check in lines for line in _short(check, label, look)]
+    return out + [line for names in (yes, no, unknown) for line in _names(names, look)]
 
 
 def relevant(diagnosis: Diagnosis) -> tuple[list[CheckResult], list[CheckResult], list[CheckResult]]:
@@ -53,11 +60,14 @@ def _head(check: CheckResult, label: int) -> Text:
     return Text("  ").append(f"{check.answer.value:<{ANSWER}}", style).append(f"{check.label:<{label}}", style)
 
 
-def _short(check: CheckResult, label: int, look: Look) -> Text:
-    """One line; the series it came from if there is room."""
-    line = clipped(check.reason, look.width, _head(check, label), "dim" if check.answer is Answer.NO else "")
+def _short(check: CheckResult, label: int, look: Look) -> list[Text]:
+    """One line for an unknown answer or a terse look; the series it came from if there is room."""
+    head, style = _head(check, label), "dim" if check.answer is Answer.NO else ""
+    if look.terse or check.answer is Answer.UNKNOWN:
+        return [clipped(check.reason, look.width, head, style)]
+    lines = wrapped(check.reason, look.width, head, style=style) or [head]
     series = next((name for evidence in check.evidence for name in evidence.series), "")
-    return between(line, Text(series, "dim"), look.width) or line if series else line
+    return [between(lines[0], Text(series, "dim"), look.width) or lines[0]] if series and len(lines) == 1 else lines
 
 
 def _everything(checks: Sequence[CheckResult], look: Look) -> list[Text]:
@@ -78,6 +88,13 @@ def _words(evidence: Evidence) -> str:
     return f"{evidence.signal} {quantity(evidence.value, evidence.unit)}{limit}{origin}"
 
 
-def _names(answer: str, checks: Sequence[CheckResult], look: Look) -> list[Text]:
-    head = Text("  ").append(f"{answer:<{ANSWER}}", STYLES[Answer(answer)])
-    return wrapped(" · ".join(check.label.replace(" ", NO_BREAK) for check in checks), look.width, head, style="dim")
+def _names(checks: Sequence[CheckResult], look: Look) -> list[Text]:
+    """Checks of one answer, named only."""
+    if not checks:
+        return []
+    answer = checks[0].answer
+    head = Text("  ").append(f"{answer.value:<{ANSWER}}", STYLES[answer])
+    names = " · ".join(check.label.replace(" ", NO_BREAK) for check in checks)
+    return (
+        [clipped(names, look.width, head, "dim")] if look.terse > 1 else wrapped(names, look.width, head, style="dim")
+    )

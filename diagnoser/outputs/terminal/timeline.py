@@ -20,11 +20,15 @@ def timeline(moments: Sequence[Moment], look: Look) -> list[Text]:
     times = sorted({moment.at for moment in moments})
     if len(times) < 2:
         return []
-    out = [
-        Text("  Timeline", "bold").append(
-            f"  {len(times)} windows, {day(times[0])} {clock(times[0])} to {clock(times[-1])}", "dim"
-        )
-    ]
+    out = (
+        []
+        if look.terse > 1
+        else [
+            Text("  Timeline", "bold").append(
+                f"  {len(times)} windows, {day(times[0])} {clock(times[0])} to {clock(times[-1])}", "dim"
+            )
+        ]
+    )
     by_engine: dict[tuple[str, str], list[Moment]] = {}
     for moment in moments:
         by_engine.setdefault((moment.target, moment.rank), []).append(moment)
