@@ -57,6 +57,6 @@ def _seen(leaf: Compare, row: Row) -> Evidence:
 
 def _why_unknown(reason: str, whole: bool, evidence: Sequence[Evidence]) -> str:
     missing = list(dict.fromkeys(e.missing_reason for e in evidence if e.missing_reason))
-    if not missing:
+    if not missing or missing[0] in reason:
         return reason
     return f"{reason}: {missing[0]}" if whole else missing[0]

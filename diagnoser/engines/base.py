@@ -178,5 +178,6 @@ class EngineAdapter:
 TRAITS: Mapping[str, str] = {
     "gauge_timing": '"end_of_step": after frees, before the next admission, so usage reads low; "report": as of the last report',
     "running_gauge_slack": "how many requests the running gauge may leave out",
+    "single_pool": "1 if all layers share one pool of blocks",
     "reserves_output": "1 if admission also needs room for output that may come",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diagnoser.model import Histogram
-from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.base import Params, Signal, scalar
 from diagnoser.signals.requests import waiting
 from diagnoser.signals.view import Found, Missing, Result, View, quantile_bucket
 
@@ -27,8 +27,15 @@ def _mean(view: View, name: str) -> Result:
     return Found(histogram.sum / histogram.count, (histogram.series,))
 
 
-def _share(view: View, part: str) -> Result:
-    """Mean of the part against mean TTFT: means add, percentiles do not."""
+def _share(view: View, part: str, params: Params) -> Result:
+    """Mean of the part against mean TTFT: means add, percentiles do not.
+
+    Only where about as many requests show the part as a first token: vLLM observes the parts when a request
+    finishes, so in an incident they tell of those who came before it.
+    """
+    numbers = [h.count for n in (part, "ttft_seconds") if not isinstance(h := view.histogram(n), Missing)]
+    if len(numbers) == 2 and min(numbers) < scalar(params, "counts_agree_min") * max(numbers):
+        return Missing(f"{numbers[0]:g} requests show it and {numbers[1]:g} a first token: not the same requests")
     of, ttft = _mean(view, part), _mean(view, "ttft_seconds")
     if isinstance(of, Missing):
         return of
@@ -37,8 +44,8 @@ def _share(view: View, part: str) -> Result:
     return Found(min(1.0, of.value / ttft.value) if ttft.value > 0 else 0.0, of.series + ttft.series)
 
 
-def _rest(view: View, _: Params) -> Result:
-    queue, prefill = _share(view, "queue_seconds"), _share(view, "prefill_seconds")
+def _rest(view: View, params: Params) -> Result:
+    queue, prefill = _share(view, "queue_seconds", params), _share(view, "prefill_seconds", params)
     if isinstance(queue, Missing):
         return queue
     if isinstance(prefill, Missing):
@@ -97,9 +104,14 @@ SIGNALS = (
         "mean time from first scheduling to first token",
         lambda v, _: _mean(v, "prefill_seconds"),
     ),
-    Signal("queue_share_ratio", "ratio", "mean queue time against mean TTFT", lambda v, _: _share(v, "queue_seconds")),
     Signal(
-        "prefill_share_ratio", "ratio", "mean prefill time against mean TTFT", lambda v, _: _share(v, "prefill_seconds")
+        "queue_share_ratio", "ratio", "mean queue time against mean TTFT", lambda v, p: _share(v, "queue_seconds", p)
+    ),
+    Signal(
+        "prefill_share_ratio",
+        "ratio",
+        "mean prefill time against mean TTFT",
+        lambda v, p: _share(v, "prefill_seconds", p),
     ),
     Signal("rest_share_ratio", "ratio", "TTFT that is neither queue nor prefill: front end, tokenizer, network", _rest),
 )

@@ -177,6 +177,13 @@ SIGNALS = (
         "the engine reserves future output at admission",
         lambda v, _: Found(v.number("reserves_output") or 0.0),
     ),
+    Signal("single_pool", "bool", "all layers share one pool", lambda v, _: Found(v.number("single_pool") or 0.0)),
+    Signal(
+        "state_pool_known",
+        "bool",
+        "the engine exports a pool of state slots",
+        lambda v, _: Found(float(v.last("state_used_ratio") is not None)),
+    ),
     Signal(
         "swa_used_ratio", "ratio", "largest share of the sliding-window pool held", lambda v, _: _other_pool(v, "swa")
     ),

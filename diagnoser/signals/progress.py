@@ -107,13 +107,12 @@ def _loop_stopped(view: View, i: int) -> float | None:
     """Like _no_progress, by the scheduler's own clock: it runs busy or idle, so it also shows a hang that no request
     does.
 
-    Tokens that flow beside a clock that stands prove the clock wrong.
+    Tokens that flow beside a clock that stands prove the clock wrong. 0 where there is no such clock: it shows nothing.
     """
     if "loop" not in view.memo:
         still = [grown_between(a, b, "scheduler_loop_seconds_total") == 0 and not _moved(a, b) for a, b in view.pairs()]
         view.memo["loop"] = _runs(view, still)
-    known = view.snapshots[i + 1].value("scheduler_loop_seconds_total") is not None
-    return float(view.memo["loop"][i]) if known else None
+    return float(view.memo["loop"][i])
 
 
 def _prefill_pass_ratio(view: View, i: int) -> float | None:
@@ -207,6 +206,12 @@ SIGNALS = (
         "bool",
         "prefill times are exported",
         lambda v, p: Found(float(isinstance(_prefill_occupancy(v, p), Found))),
+    ),
+    Signal(
+        "prefill_passes_known",
+        "bool",
+        "passes that prefill are counted apart from those that decode",
+        lambda v, _: Found(float(v.last("prefill_passes_total") is not None)),
     ),
     Signal(
         "step_budget_known",
