@@ -58,7 +58,7 @@ READINGS: Mapping[str, str] = {
     "evicted_tokens_total": "cached tokens dropped from L1 (counter)",
     "rejected_requests_total": "requests shed before the queue (counter)",
     "aborted_requests_total": "requests aborted (counter)",
-    "scheduler_loop_seconds_total": "wall time of the scheduler's loop: moves busy or idle, stops when it hangs (counter)",
+    "scheduler_loop_seconds_total": "time of the scheduler's loop: moves busy or idle, stops when it hangs (counter)",
     "scheduler_idle_seconds_total": "seconds without runnable or queued work (counter)",
     "cold_engine": "1 when nothing has run since the start, so that most series are not born yet (gauge)",
     "process_start_seconds": "unix time the process started (gauge)",
@@ -176,7 +176,7 @@ class EngineAdapter:
 
 
 TRAITS: Mapping[str, str] = {
-    "gauge_timing": '"end_of_step": after frees, before the next admission, so usage reads low; "report": as of the last report',
+    "gauge_timing": '"end_of_step": after frees, before admission, so usage reads low; "report": as of the last report',
     "running_gauge_slack": "how many requests the running gauge may leave out",
     "single_pool": "1 if all layers share one pool of blocks",
     "reserves_output": "1 if admission also needs room for output that may come",
