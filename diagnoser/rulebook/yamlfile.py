@@ -13,7 +13,11 @@ from diagnoser.errors import RuleError
 LINE = "__line__"
 
 
-class _Loader(yaml.SafeLoader):
+_Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's parser where PyYAML was built with it (its wheels are): a fifth of the time for the same result."""
+
+
+class _Loader(_Safe):  # type: ignore[misc]
     """Safe loader whose mappings remember where they begin and refuse a key given twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -21,7 +25,7 @@ class _Loader(yaml.SafeLoader):
         twice = next((k for k in keys if keys.count(k) > 1), None)
         if twice is not None:
             raise yaml.MarkedYAMLError(problem=f"key {twice!r} is given twice", problem_mark=node.start_mark)
-        mapping = super().construct_mapping(node, deep)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         mapping[LINE] = node.start_mark.line + 1
         return mapping
 

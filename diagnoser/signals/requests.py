@@ -39,4 +39,8 @@ def busy(snapshot: Snapshot) -> bool:
 
 def queued(view: View) -> list[Snapshot]:
     """The pages on which somebody waits."""
-    return [s for s in view.snapshots if (waiting(s) or 0.0) > 0 and s.value("running_requests") is not None]
+    if "queued" not in view.memo:
+        waits = [s for s in view.snapshots if (waiting(s) or 0.0) > 0]
+        view.memo["queued"] = [s for s in waits if s.value("running_requests") is not None]
+    found: list[Snapshot] = view.memo["queued"]
+    return found

@@ -112,6 +112,13 @@ class View:
 
     def histogram(self, name: str) -> Histogram | Missing:
         """The observations made inside the window, restart-safe. Missing if the family or a second page is."""
+        key = f"histogram {name}"
+        if key not in self.memo:
+            self.memo[key] = self._histogram(name)
+        known: Histogram | Missing = self.memo[key]
+        return known
+
+    def _histogram(self, name: str) -> Histogram | Missing:
         found = [h for s in self.snapshots if (h := s.histograms.get(name)) is not None]
         if not found:
             return self.why_missing(name)
@@ -137,13 +144,17 @@ def grown(before: float, after: float) -> float:
 
 
 def _grown_histogram(found: list[Histogram]) -> Histogram:
-    last = found[-1]
-    counts, total = [0.0] * len(last.counts), 0.0
-    for a, b in itertools.pairwise(found):
-        restarted = a.edges != b.edges or b.count < a.count
-        counts = [c + y - (0.0 if restarted else x) for c, x, y in zip(counts, a.counts, b.counts, strict=False)]
-        total += b.sum - (0.0 if restarted else a.sum)
-    return Histogram(edges=last.edges, counts=tuple(counts), sum=total, series=last.series)
+    """Last less first; after a restart (fewer observations, other edges) all that a process shows is new."""
+    starts = [b for a, b in itertools.pairwise(found) if b.edges != a.edges or b.count < a.count]
+    ends = [a for a, b in itertools.pairwise(found) if b.edges != a.edges or b.count < a.count]
+    first, last = found[0], found[-1]
+    if not starts:
+        counts = tuple(y - x for x, y in zip(first.counts, last.counts, strict=True))
+        return Histogram(last.edges, counts, last.sum - first.sum, last.series)
+    pieces = [_grown_histogram([first, ends[0]]), *ends[1:], last]
+    same = [piece for piece in pieces if piece.edges == last.edges]
+    counts = tuple(sum(column) for column in zip(*(piece.counts for piece in same), strict=True))
+    return Histogram(last.edges, counts, sum(piece.sum for piece in same), last.series)
 
 
 def quantile_bucket(histogram: Histogram, q: float) -> tuple[float, float] | None:
