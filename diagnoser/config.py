@@ -17,6 +17,10 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 _DURATION = re.compile(r"([0-9]*\.?[0-9]+) *(ms|s|min|m|h|)")
 TEXT_FACTS = frozenset({"version", "model"})
 """Facts that stay text even where they look like a number: version 0.9."""
+_NUMBERS = re.compile(
+    r"(max|num|hicache)_.*|.*_(size|tokens|ratio|bytes|blocks|len|concurrency|interval|utilization|conservativeness)|watermark"
+)
+"""Facts that can only be numbers."""
 ENGINE_SPELLINGS: Mapping[str, str] = {
     "context_length": "max_model_len",
     "data_parallel_size": "dp_size",
@@ -146,6 +150,8 @@ def _fact(name: str, raw: object, origin: str) -> Fact | None:
         number = None
     if number is not None and (not math.isfinite(number) or number < 0) and name != "sliding_window":
         raise FactsError(f"{origin}: {name}={text} is impossible; give a number of 0 or more.")
+    if number is None and _NUMBERS.fullmatch(name):
+        raise FactsError(f"{origin}: {name}={text} is no number.")
     return Fact(name, text if number is None else number, origin)
 
 

@@ -62,7 +62,7 @@ def look(verbose: bool = False) -> Look:
     size = shutil.get_terminal_size((80, 24))
     width = size.columns if terminal or "COLUMNS" in os.environ else 80
     height = size.lines - 1 if terminal and not verbose else 0
-    return Look(max(40, min(width, 140)), colourful(sys.stdout), speaks_unicode(sys.stdout), verbose, height)
+    return Look(max(60, min(width, 140)), colourful(sys.stdout), speaks_unicode(sys.stdout), verbose, height)
 
 
 def write(text: str) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FULL_BLOCKS = 3
 """Engines shown in full below the summary unless asked for more."""
+BOUND, SILENT = (2, 4), (1, 3)
+"""Urgencies of those with a bottleneck, and of those who give no answer."""
 REMEDIES = 3
 
 
@@ -42,19 +44,36 @@ def page(report: Report, look: Look) -> list[Text]:
     shown = _in_full(found, look)
     parts = [summary(found, look)] if len(found) > 1 else []
     parts += [block(one, look, one.engine.target in many) for one in shown]
-    left = len(found) - len(shown)
-    if left:
-        parts.append([Text(f"  {left} more {'engine' if left == 1 else 'engines'}: -v shows all in full.", "dim")])
+    parts.append(_in_brief(found, shown, look))
     parts.append(timeline(report.timeline, look))
     parts.append([line for note in report.notes for line in wrapped(note, look.width, Text("  Note  ", "yellow"))])
     return _joined([part for part in parts if part])
 
 
 def _in_full(found: Sequence[Diagnosis], look: Look) -> Sequence[Diagnosis]:
-    """One engine always; of several the worst, healthy ones only when asked for."""
+    """One engine always; of several the worst of every kind of bottleneck. All of them when asked for."""
     if len(found) == 1 or look.verbose:
         return found
-    return [one for one in found if urgency(one) > 0][:FULL_BLOCKS]
+    bound = [one for one in found if urgency(one) in BOUND]
+    return list({one.verdict.rule: one for one in reversed(bound)}.values())[::-1][:FULL_BLOCKS]
+
+
+def _in_brief(found: Sequence[Diagnosis], shown: Sequence[Diagnosis], look: Look) -> list[Text]:
+    """Why nothing can be said of the others, and how many are left to the table."""
+    from rich.text import Text
+
+    from diagnoser.outputs.terminal.page import URGENCY, wrapped
+
+    silent = [one for one in found if urgency(one) in SILENT and one not in shown]
+    out = []
+    for one in silent:
+        said = one.verdict.because[0] if one.verdict.because else one.verdict.headline
+        named = said if said.startswith(one.engine.target) else f"{one.engine.target}: {said}"
+        out += wrapped(named, look.width, Text("  ").append("Silent  ", URGENCY[urgency(one)]))
+    left = len(found) - len(shown) - len(silent)
+    if left:
+        out.append(Text(f"  {left} more in the table: -v shows all in full.", "dim"))
+    return out
 
 
 def _joined(parts: Sequence[list[Text]]) -> list[Text]:

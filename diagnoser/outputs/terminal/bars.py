@@ -9,7 +9,7 @@ from rich.text import Text
 from diagnoser.model import Diagnosis, L2State
 from diagnoser.outputs import words
 from diagnoser.outputs.base import Look
-from diagnoser.outputs.terminal.page import INDENT, wrapped
+from diagnoser.outputs.terminal.page import INDENT, clipped, wrapped
 
 CELLS, WIDE_CELLS = 16, 32
 WIDE = 100
@@ -23,9 +23,11 @@ def bars(diagnosis: Diagnosis, look: Look) -> list[Text]:
     """The lines L1, L2 and TTFT; what is not known is said in words."""
     if not diagnosis.scrapes:
         return []
+    then = diagnosis.verdict.bottleneck == "unreachable"
     cells = CELLS if look.width < WIDE else WIDE_CELLS
     room = look.width - INDENT - LABEL - cells - 2
-    lines = _line("L1", _pool(diagnosis, cells), _pool_words(diagnosis, room), look)
+    lines = [Text("  On its last page:", "dim")] if then else []
+    lines += _line("L1", _pool(diagnosis, cells), _pool_words(diagnosis, room), look)
     if look.terse < 2 or diagnosis.verdict.l2 is not L2State.ABSENT:
         lines += _line("L2", _tier(diagnosis, cells), words.tier_words(diagnosis), look)
     said = words.ttft_words(diagnosis)
@@ -36,7 +38,7 @@ def _line(label: str, bar: Text | None, said: str, look: Look) -> list[Text]:
     head = Text(" " * INDENT).append(f"{label:<{LABEL}}", "bold")
     if bar is not None:
         head.append_text(bar).append("  ")
-    return wrapped(said, look.width, head)
+    return [clipped(said, look.width, head)] if look.terse > 1 and label == "L2" else wrapped(said, look.width, head)
 
 
 def _pool_words(diagnosis: Diagnosis, room: int) -> str:

@@ -73,11 +73,11 @@ def wrapped(text: str, width: int, first: Text | None = None, hang: int | None =
     line = (first if first is not None else Text(" " * INDENT)).copy()
     indent = line.cell_len if hang is None else hang
     out: list[Text] = []
-    begun = False
+    begun, breakable = False, line.cell_len > indent
     for word in filter(None, clean(text).split(" ")):
-        if begun and line.cell_len + 1 + cell_len(word) > width:
+        if (begun or breakable) and line.cell_len + begun + cell_len(word) > width:
             out.append(line)
-            line, begun = Text(" " * indent), False
+            line, begun, breakable = Text(" " * indent), False, False
         line.append((" " if begun else "") + word, style)
         begun = True
     return [*out, line] if begun else out
