@@ -85,9 +85,14 @@ class History:
         self._forget(scrape.at - self.keep_seconds)
 
     def _forget(self, before: float) -> None:
+        """Drops old pages, and ranks that are gone although others answer. A dead target keeps who it was."""
         for kept in self._ranks.values():
             while len(kept) > 2 and kept[1].at < before:
                 kept.popleft()
+        gone = [rank for rank, kept in self._ranks.items() if kept[-1].at < before]
+        if len(gone) < len(self._ranks):
+            for rank in gone:
+                del self._ranks[rank]
         while self._failures and self._failures[0][0] < before:
             self._failures.popleft()
 
