@@ -50,6 +50,8 @@ class _Reader:
             into(path)
         except RuleError as error:
             self.errors.append(error)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            self.errors.append(RuleError(str(path), f"holds a value of the wrong kind ({error})"))
 
     # ---- thresholds
 
