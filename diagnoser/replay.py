@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from heapq import merge
+from itertools import chain
 
 from diagnoser.model import Diagnosis, Fact, Scrape, Target
 from diagnoser.pipeline import History, diagnose, wanted_metrics
@@ -61,12 +63,10 @@ def replay(
     The last instant is the last poll at least once.
     """
     histories = {t.name: History(t.name, window + step, {**identity(t.meta), **facts}) for t in recording.targets}
-    polls = sorted((s for t in recording.targets for s in scrapes(t)), key=lambda s: s.at)
-    if not polls:
-        return
-    first, last = polls[0].at, polls[-1].at
+    polls = merge(*(scrapes(target) for target in recording.targets), key=lambda scrape: scrape.at)
+    first, last = span(recording)
     at = min(first + window, last)
-    for poll in [*polls, None]:
+    for poll in chain(polls, [None]):
         while poll is None or poll.at > at + SLACK:
             if at > last + SLACK:
                 break

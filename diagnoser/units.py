@@ -35,8 +35,10 @@ def size(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Three significant digits."""
-    return f"{value:,.3g}"
+    """Three significant digits, without powers of ten."""
+    if 0 < abs(value) < 0.001:
+        return "< 0.001" if value > 0 else "> -0.001"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 FORMATS: Mapping[str, Callable[[float], str]] = {
@@ -64,5 +66,5 @@ def quantity(value: float, unit: str) -> str:
 def duration(value: float) -> str:
     """90 -> "90 s", 300 -> "5 min", 5400 -> "1.5 h"."""
     if value < 120:
-        return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s" if value >= 1 else f"{value * 1000:.3g} ms"
+        return f"{value:.0f} s" if value >= 9.5 else f"{value:.2g} s" if value >= 1 else f"{value * 1000:.3g} ms"
     return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:.3g} h"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FULL_BLOCKS = 3
 """Engines shown in full below the summary unless asked for more."""
-BOUND, SILENT = (2, 4), (1, 3)
-"""Urgencies of those with a bottleneck, and of those who give no answer."""
+BOUND = (2, 4)
+"""Urgencies of those with a bottleneck."""
 REMEDIES = 3
 
 
@@ -59,21 +59,15 @@ def _in_full(found: Sequence[Diagnosis], look: Look) -> Sequence[Diagnosis]:
 
 
 def _in_brief(found: Sequence[Diagnosis], shown: Sequence[Diagnosis], look: Look) -> list[Text]:
-    """Why nothing can be said of the others, and how many are left to the table."""
+    """Why nothing can be said of some of the others, and how many are left to the table."""
     from rich.text import Text
 
-    from diagnoser.outputs.terminal.page import URGENCY, wrapped
+    from diagnoser.outputs.terminal.summary import SILENT, silent
 
-    silent = [one for one in found if urgency(one) in SILENT and one not in shown]
-    out = []
-    for one in silent:
-        said = one.verdict.because[0] if one.verdict.because else one.verdict.headline
-        named = said if said.startswith(one.engine.target) else f"{one.engine.target}: {said}"
-        out += wrapped(named, look.width, Text("  ").append("Silent  ", URGENCY[urgency(one)]))
-    left = len(found) - len(shown) - len(silent)
-    if left:
-        out.append(Text(f"  {left} more in the table: -v shows all in full.", "dim"))
-    return out
+    others = [one for one in found if one not in shown]
+    left = sum(urgency(one) not in SILENT for one in others)
+    more = [Text(f"  {left} more in the table: -v shows all in full.", "dim")] if left else []
+    return silent(others, look) + more
 
 
 def _joined(parts: Sequence[list[Text]]) -> list[Text]:

@@ -13,8 +13,10 @@ from diagnoser.outputs.terminal.page import URGENCY, fitted, wrapped
 from diagnoser.units import count, duration, percent
 
 HEADS = ("closed", "wait", "used", "TTFT P99", "page")
-WIDTHS = (9, 6, 7, 12, 7)
+WIDTHS = (8, 6, 7, 15, 6)
 ARROWS = {"rising": " ↑", "recovering": " ↓"}
+SILENT = (1, 3)
+"""Urgencies of those that cannot be told about: unknown and unreachable."""
 Ages = Mapping[tuple[str, str], float]
 """Seconds since the newest page, by target and rank."""
 
@@ -37,7 +39,7 @@ def summary(diagnoses: Sequence[Diagnosis], look: Look, ages: Ages | None = None
         for d in worst_first(diagnoses)
     ]
     room = look.width - 2 - sum(widths)
-    verdict = min(max(len(row[1]) for row in rows) + 1, max(room - 14, room // 2))
+    verdict = min(max(len(row[1]) for row in rows) + 1, max(room - 12, room // 2))
     name = min(max(8, *(len(row[0]) + 1 for row in rows)), room - verdict)
     head = fitted("engine", name) + fitted("verdict", verdict)
     out = [Text("  ").append(head + "".join(f"{h:>{w}}" for h, w in zip(heads, widths, strict=True)), "dim")]
@@ -74,6 +76,17 @@ def _numbers(diagnosis: Diagnosis, ages: Ages | None) -> tuple[str, ...]:
         words.ttft_p99(diagnosis, short=True) or "-",
         "-" if age is None else duration(max(1.0, round(age))),
     )
+
+
+def silent(diagnoses: Sequence[Diagnosis], look: Look) -> list[Text]:
+    """Why those who give no answer give none, a sentence each that names the target."""
+    out = []
+    for one in diagnoses:
+        if urgency(one) in SILENT:
+            said = one.verdict.because[0] if one.verdict.because else one.verdict.headline
+            named = said if said.startswith(one.engine.target) else f"{one.engine.target}: {said}"
+            out += wrapped(named, look.width, Text("  ").append("Silent  ", URGENCY[urgency(one)]))
+    return out
 
 
 def _hot(diagnoses: Sequence[Diagnosis], many: frozenset[str], look: Look) -> list[Text]:
