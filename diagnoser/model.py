@@ -152,11 +152,13 @@ class TierState:
     resident_upper: float | None = None
     governs_admission: bool = False
     counters: Mapping[str, Reading] = field(default_factory=dict)
-    """Names: stored_total, loaded_total, evicted_total, dropped_total, errors_total, hit_tokens_total,
-    query_tokens_total.
-    """
+    """Names: diagnoser/tiers/base.py, COUNTERS."""
     gauges: Mapping[str, Reading] = field(default_factory=dict)
     reason: str = ""
+    scope: str = "engine"
+    """Whose it is: engine, node or cluster. Counters of a shared tier say nothing of one engine's progress."""
+    at: float | None = None
+    """Unix seconds of its page where that is not the engine's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +309,47 @@ class Verdict:
     because: tuple[str, ...] = ()
     rule: str = ""
     decisive: tuple[str, ...] = ()
+    l2_reason: str = ""
+    """Why the host tier is in that state."""
+    l2_missing: tuple[str, ...] = ()
+    """What is not known about it, where its state is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoreL2:
+    """Would a larger host tier help? The answer with its argument."""
+
+    answer: Answer
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TtftPart:
+    """One cause of TTFT. `kind`: measured, estimate, or unknown with the `reason`; `share` is of the mean."""
+
+    name: str
+    kind: Literal["measured", "estimate", "unknown"]
+    seconds: float | None = None
+    share: float | None = None
+    reason: str = ""
+    series: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ttft:
+    """Time to first token by cause. Means add up, percentiles do not: P50 and P99 are buckets, (low, high]."""
+
+    mean_seconds: float | None = None
+    p50: tuple[float, float] | None = None
+    p99: tuple[float, float] | None = None
+    parts: tuple[TtftPart, ...] = ()
+    basis: str = ""
+    """Whose times the parts are: which requests, and when they were observed."""
+    silent_seconds: float | None = None
+    wait_estimate_seconds: float | None = None
+    queue_age_estimate_seconds: float | None = None
+    sentences: tuple[str, ...] = ()
+    """What to know beside the numbers: estimates while the histograms lag, the tail, who is missing from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,3 +370,5 @@ class Diagnosis:
     not_remedies: tuple[str, ...] = ()
     """What would not help, with the reason ("a larger L2: it is 94 % free")."""
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    more_l2: MoreL2 | None = None
+    ttft: Ttft | None = None

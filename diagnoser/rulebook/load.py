@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from diagnoser.errors import RuleError
-from diagnoser.model import Severity
+from diagnoser.model import L2State, Severity
 from diagnoser.rulebook.conditions import OPS, CheckIs, Compare, Condition, Join, Not
 from diagnoser.rulebook.rules import Check, Gate, RemedyRule, Rulebook, Threshold, VerdictRule
 from diagnoser.rulebook.yamlfile import LINE, Entry, read
 
 KINDS = ("data", "checklist", "look-alike", "finding")
 SEVERITIES = ("info", "warning", "critical")
+TOPICS = {"l2": tuple(state.value for state in L2State), "more_l2": ("yes", "no")}
+"""What a check may settle, and the values."""
 
 
 class _Reader:
@@ -161,9 +163,19 @@ class _Reader:
             doc=entry.text("doc", ""),
             finding=entry.text("finding", ""),
             path=str(path),
+            settles=self._settles(entry),
         )
         entry.done()
         self.checks[check.id] = check
+
+    def _settles(self, entry: Entry) -> dict[str, str]:
+        raw = entry.get("settles")
+        if raw is None:
+            return {}
+        node = Entry(raw, entry.path, entry.what)
+        found = {topic: node.one_of(topic, values) for topic, values in TOPICS.items() if topic in node.raw}
+        node.done()
+        return found
 
     def _remedy(self, path: Path) -> None:
         entry = Entry(read(path), path, f"remedy {path.stem}")

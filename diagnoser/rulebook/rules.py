@@ -59,6 +59,11 @@ class Check:
     doc: str
     finding: str = ""
     path: str = ""
+    settles: Mapping[str, str] = field(default_factory=dict)
+    """What a yes settles, by topic: `l2` (the state of the host tier), `more_l2` (would more of it help?).
+
+    The first yes in the order of the checklist counts, and its reason is the argument.
+    """
 
 
 @dataclass(frozen=True, slots=True)
