@@ -18,19 +18,23 @@ HELP = """\
 usage: diagnose URL [URL ...] [options]
        diagnose COMMAND ...
 
-Names the gate that keeps requests waiting in a vLLM or SGLang engine, with proof: KV space, slots, prefill,
-something outside; and whether more host cache (L2) would help.
+Names the gate that keeps requests waiting in a vLLM or SGLang engine, with
+proof: KV space, slots, prefill, something outside; and whether more host cache
+(L2) would help.
 
 examples:
-  diagnose demo                             a recorded incident, served over HTTP and diagnosed live
-  diagnose 10.0.3.7:8000 10.0.3.8:8000      sample live engines for 30 s, then the verdict and the checklist
-  diagnose replay incident.tar.gz           the same for a recording made with `diagnose record`
+  diagnose demo
+      a recorded incident, served over HTTP and diagnosed live
+  diagnose 10.0.3.7:8000 10.0.3.8:8000
+      sample live engines for 30 s, then the verdict and the checklist
+  diagnose replay incident.tar.gz
+      the same for what `diagnose record` has recorded
 
 commands:
 {commands}
 
-  diagnose COMMAND --help                   options and examples of a command
-  diagnose URL --help                       options for sampling live engines
+  diagnose COMMAND --help    options and examples of a command
+  diagnose URL --help        options for sampling live engines
   diagnose --version
 
 {codes}

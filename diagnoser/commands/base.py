@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, NoReturn
@@ -13,8 +14,10 @@ from diagnoser.errors import UsageError
 
 EX_USAGE = 64
 EXIT_CODES = """\
-exit codes: 0 no bottleneck, 1 warning, 2 critical, 3 unknown or unreachable, 64 usage error; of several engines
-the worst counts, in the order critical, unreachable, warning, unknown, none. --exit-zero turns 1, 2 and 3 into 0."""
+exit codes: 0 no bottleneck, 1 warning, 2 critical, 3 unknown or unreachable,
+64 usage error. Of several engines the worst counts, in the order critical,
+unreachable, warning, unknown, none. --exit-zero turns 1, 2 and 3 into 0."""
+WIDTH = 79
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +46,16 @@ class Parser(argparse.ArgumentParser):
 def parser_of(command: Command) -> Parser:
     """The parser of one command with its examples."""
     prog = f"diagnose {command.name}".rstrip()
-    width = max(len(line) for line, _ in command.examples)
-    examples = "\n".join(f"  {line:<{width}}  {what}".rstrip() for line, what in command.examples)
-    description = "\n\n".join(part for part in (command.summary, command.details) if part)
+    examples = "\n".join(f"  {line}\n      {what}" for line, what in command.examples)
+    parts = (textwrap.fill(part, WIDTH) for part in (command.summary, command.details) if part)
+    description = "\n\n".join(parts)
     parser = Parser(
         prog=prog,
         usage=f"{prog} {command.usage} [options]",
         description=description,
         allow_abbrev=False,
         epilog=f"examples:\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=WIDTH),
     )
     command.options(parser)
     return parser

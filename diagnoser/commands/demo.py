@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="demo",
-    summary="Plays a recorded incident of a real engine and diagnoses it live, in ten seconds.",
+    summary="Plays a recorded incident and diagnoses it live, in ten seconds.",
     usage="",
     examples=(
         ("diagnose demo", "see what a verdict looks like"),

@@ -49,7 +49,7 @@ def _unknown(name: str, known: Mapping[str, Mapping[str, object]]) -> str:
 
 COMMAND = Command(
     name="explain",
-    summary="Explains a check, verdict, remedy, threshold, gate, signal or fact.",
+    summary="Explains a check, verdict, remedy, threshold, gate, signal, fact.",
     usage="ID",
     examples=(
         ("diagnose explain head_does_not_fit", "what is asked, why, and what unknown means"),

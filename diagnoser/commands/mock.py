@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="mock",
-    summary="Serves a recording as a live engine's /metrics, in step with the clock.",
+    summary="Serves a recording as a live engine's /metrics.",
     usage="RECORDING",
     examples=(
         ("diagnose mock incident.tar.gz --port 8000", "then, elsewhere: diagnose localhost:8000"),

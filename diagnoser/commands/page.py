@@ -74,7 +74,7 @@ def _read(file: str) -> bytes:
 
 COMMAND = Command(
     name="page",
-    summary="Reads one saved metrics page: what it tells, and what it cannot (always exit code 3).",
+    summary="What one saved metrics page tells, and what not (exit code 3).",
     usage="FILE|-",
     examples=(
         ("diagnose page metrics.txt", "a page that somebody sent"),

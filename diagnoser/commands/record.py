@@ -108,7 +108,7 @@ def _describe(writer: RecordingWriter, engine: Engine) -> None:
 
 COMMAND = Command(
     name="record",
-    summary="Records live engines into a file: pages as served, failures with their reason.",
+    summary="Records the pages of live engines into a file.",
     usage="URL [URL ...]",
     examples=(
         ("diagnose record localhost:8000 --duration 2m -o incident.tar.gz", "a page a second for two minutes"),
@@ -117,7 +117,7 @@ COMMAND = Command(
     options=options,
     run=run,
     details=(
-        "A recording holds the metrics pages and who the engine is (target, version, model): no prompts, no settings.\n"
-        "What was recorded so far survives an interruption."
+        "A recording holds metrics pages and who the engine is (target, version, model), nothing else. What was recorded "
+        "so far survives an interruption."
     ),
 )

@@ -107,7 +107,7 @@ def _whole(instants: Iterator[Instant], recording: Recording, args: argparse.Nam
 
 COMMAND = Command(
     name="replay",
-    summary="Diagnoses a recording: the worst window in full, and a timeline of all.",
+    summary="Diagnoses a recording: worst window in full, timeline of all.",
     usage="RECORDING",
     examples=(
         ("diagnose replay incident.tar.gz", "the worst window, and the timeline"),
@@ -118,8 +118,8 @@ COMMAND = Command(
     options=options,
     run=run,
     details=(
-        "Windows end at the first page + WINDOW, then every STEP. text and markdown show the worst window (of equals\n"
-        "the last), json and jsonl all of them; the exit code is that of the worst. Facts come from the pages, --fact\n"
+        "Windows end at the first page + WINDOW, then every STEP. text and markdown show the worst window (of equals "
+        "the last), json and jsonl all of them; the exit code is that of the worst. Facts come from the pages, --fact "
         "and --facts, never from the recording's meta.json."
     ),
 )

@@ -144,7 +144,7 @@ class _Table:
 
 COMMAND = Command(
     name="watch",
-    summary="Keeps a table of live engines current: verdict, trend, queue, pool and TTFT of each rank.",
+    summary="Keeps a table of live engines current, a line a rank.",
     usage="URL [URL ...]",
     examples=(
         ("diagnose watch localhost:8000", "one engine, until Ctrl-C"),
