@@ -117,7 +117,7 @@ COMMAND = Command(
     options=options,
     run=run,
     details=(
-        "A recording holds metrics pages and who the engine is (target, version, model), nothing else. What was recorded "
-        "so far survives an interruption."
+        "A recording holds metrics pages and who the engine is (target, version, model), nothing else. What was "
+        "recorded so far survives an interruption."
     ),
 )
