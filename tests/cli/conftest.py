@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from diagnoser.cli import main
+from diagnoser.commands import setup  # noqa: F401 - pandas is imported now, not while an engine plays
+from diagnoser.demo import Excerpt
 from diagnoser.sources.mock import MockEngine
 from diagnoser.sources.recording import open_recording
 
@@ -26,6 +28,8 @@ TWO_RANKS = RECORDINGS / "vllm-0.32.0--m-dp2.tar.xz"
 KILLED = RECORDINGS / "vllm-0.32.0--i-killed.tar.xz"
 SPEED = 40.0
 """Recordings have a page a second; at this speed 0.8 s of sampling see 32 s of them."""
+SLOW = 10.0
+"""For commands that run as a process of their own."""
 FAST = ("--window", "800ms", "--interval", "25ms")
 
 
@@ -59,11 +63,14 @@ def shell(*words: object, stdin: bytes | None = None, env: Mapping[str, str] | N
 
 @pytest.fixture
 def engine() -> Iterator[Callable[..., str]]:
-    """Starts live engines: `engine(PREEMPTING)` gives host:port."""
+    """Starts live engines: `engine(PREEMPTING)` gives host:port; `since` skips seconds of the recording.
+
+    A process of its own needs a second to begin: play slower for it, or the recording is over.
+    """
     started: list[MockEngine] = []
 
-    def start(recording: Path, speed: float = SPEED) -> str:
-        mock = MockEngine(open_recording(recording).targets[0], speed=speed)
+    def start(recording: Path, speed: float = SPEED, since: float = 0.0) -> str:
+        mock = MockEngine(Excerpt(open_recording(recording).targets[0], since), speed=speed)
         mock.start()
         started.append(mock)
         return mock.url.removeprefix("http://").removesuffix("/metrics")

@@ -70,7 +70,7 @@ def test_no_page(diagnose: Diagnose, serve: Callable[..., str], kind: str) -> No
 
 def test_the_others_stand(diagnose: Diagnose, serve: Callable[..., str], engine: Callable[..., str]) -> None:
     bad = [serve(REFUSALS[kind][0]) for kind in ("html", "500", "truncated", "bomb")]
-    good = engine(PREEMPTING)
+    good = engine(PREEMPTING, since=20.0)
     ran = diagnose(*bad, good, "127.0.0.1:9", *FAST, "--format", "jsonl")
     found = {d["engine"]["target"]: d["verdict"]["bottleneck"] for d in map(json.loads, ran.out.splitlines())}
     assert found == {**dict.fromkeys([*bad, "127.0.0.1:9"], "unreachable"), good: "l1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import FAST, HEALTHY, KILLED, PREEMPTING, RESERVATION, SPEED, TWO_RANKS, Ran, sends, shell
+from .conftest import FAST, HEALTHY, KILLED, PREEMPTING, RESERVATION, SLOW, TWO_RANKS, Ran, sends, shell
 
 Diagnose = Callable[..., Ran]
 
@@ -22,7 +23,7 @@ Diagnose = Callable[..., Ran]
 
 
 def test_live_engine(diagnose: Diagnose, engine: Callable[..., str]) -> None:
-    address = engine(PREEMPTING)
+    address = engine(PREEMPTING, since=20.0)
     ran = diagnose(address, *FAST)
     assert ran.code == 2
     assert address in ran.out.splitlines()[0]
@@ -33,7 +34,7 @@ def test_live_engine(diagnose: Diagnose, engine: Callable[..., str]) -> None:
 
 
 def test_full_url_and_several_targets(diagnose: Diagnose, engine: Callable[..., str]) -> None:
-    bound, fine = engine(RESERVATION), engine(HEALTHY)
+    bound, fine = engine(RESERVATION, speed=20.0, since=10.0), engine(HEALTHY, speed=20.0)
     ran = diagnose(f"http://{bound}/metrics", fine, *FAST, "--format", "jsonl")
     found = {d["engine"]["target"]: d["verdict"]["bottleneck"] for d in map(json.loads, ran.out.splitlines())}
     assert found == {bound: "l1", fine: "none"}
@@ -41,7 +42,7 @@ def test_full_url_and_several_targets(diagnose: Diagnose, engine: Callable[..., 
 
 
 def test_a_dead_target_hides_nobody(diagnose: Diagnose, engine: Callable[..., str]) -> None:
-    bound = engine(PREEMPTING)
+    bound = engine(PREEMPTING, since=20.0)
     ran = diagnose("127.0.0.1:9", bound, *FAST)
     assert ran.code == 2
     table = ran.out.splitlines()
@@ -71,7 +72,8 @@ def test_sampling_ends_early_where_nobody_answers(diagnose: Diagnose) -> None:
 
 
 def test_interrupted_sampling_is_diagnosed(engine: Callable[..., str]) -> None:
-    argv = [sys.executable, "-m", "diagnoser", engine(PREEMPTING), "--window", "60s", "--interval", "40ms"]
+    address = engine(PREEMPTING, speed=SLOW, since=30.0)
+    argv = [sys.executable, "-m", "diagnoser", address, "--window", "60s", "--interval", "40ms"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "sampling" in process.stderr.readline()
@@ -200,11 +202,11 @@ def test_exit_codes(diagnose: Diagnose, recording: Path, code: int) -> None:
 
 
 def test_record_then_replay(diagnose: Diagnose, engine: Callable[..., str], tmp_path: Path) -> None:
-    address, file = engine(PREEMPTING), tmp_path / "incident.tar.gz"
+    address, file = engine(PREEMPTING, since=20.0), tmp_path / "incident.tar.gz"
     ran = diagnose("record", address, "--duration", "750ms", "--interval", "25ms", "-o", file)
     assert ran.code == 0
-    assert f"{file}: 31 pages in 750 ms" in ran.out
-    again = diagnose("replay", file, "--window", "750ms", "--last", "--format", "jsonl")
+    assert re.search(r"incident.tar.gz: \d\d pages in [67]\d\d ms\. Diagnose it: diagnose replay", ran.out)
+    again = diagnose("replay", file, "--window", "600ms", "--last", "--format", "jsonl")
     assert json.loads(again.out)["verdict"]["bottleneck"] == "l1"
     assert json.loads(again.out)["engine"]["target"] == address
     assert diagnose("record", address, "-o", file).code == 3, "nothing is overwritten"
@@ -214,8 +216,10 @@ def test_record_of_two_targets_one_of_them_dead(diagnose: Diagnose, engine: Call
     ran = diagnose(
         "record", engine(HEALTHY), "127.0.0.1:9", "--duration", "200ms", "--interval", "40ms", "-o", tmp_path / "r"
     )
-    assert ran.code == 0 and "6 pages" in ran.out and "6 polls failed" in ran.out
-    assert len(list((tmp_path / "r").rglob("*.error"))) == 6
+    assert ran.code == 0
+    pages, failed = re.search(r"(\d+) pages in .*, (\d+) polls failed", ran.out).groups()  # type: ignore[union-attr]
+    assert len(list((tmp_path / "r").rglob("*.prom"))) == int(pages) > 2
+    assert len(list((tmp_path / "r").rglob("*.error"))) == int(failed) > 2
     meta = json.loads(next((tmp_path / "r").rglob("meta.json")).read_text())
     assert set(meta) <= {"engine", "version", "model", "target", "poll_interval_seconds"}
     none = diagnose("record", "127.0.0.1:9", "--duration", "200ms", "--interval", "40ms", "-o", tmp_path / "s")
@@ -223,11 +227,12 @@ def test_record_of_two_targets_one_of_them_dead(diagnose: Diagnose, engine: Call
 
 
 def test_mock_serves_a_recording(diagnose: Diagnose) -> None:
-    argv = [sys.executable, "-m", "diagnoser", "mock", str(PREEMPTING), "--speed", str(SPEED)]
+    argv = [sys.executable, "-m", "diagnoser", "mock", str(PREEMPTING), "--speed", str(SLOW)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = next(word for word in process.stdout.readline().split() if word.startswith("http://"))
-        assert diagnose(url, *FAST).code == 2
+        time.sleep(1.0)
+        assert diagnose(url, *FAST).code in (1, 2)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (130, "")
@@ -271,7 +276,7 @@ def test_demo(diagnose: Diagnose) -> None:
 
 
 def test_watch_prints_changes(diagnose: Diagnose, engine: Callable[..., str]) -> None:
-    ran = diagnose("watch", engine(KILLED), "127.0.0.1:9", *FAST, "--refresh", "150ms", "--duration", "2500ms")
+    ran = diagnose("watch", engine(KILLED, speed=SLOW), "127.0.0.1:9", *FAST, "--refresh", "200ms", "--duration", "4s")
     lines = ran.out.splitlines()
     assert len([line for line in lines if "127.0.0.1:9 rank 0: UNREACHABLE" in line]) == 1
     mine = [line for line in lines if "127.0.0.1:9 " not in line]

@@ -13,7 +13,7 @@ from fcntl import ioctl
 
 import pytest
 
-from .conftest import FAST, PREEMPTING
+from .conftest import FAST, PREEMPTING, SLOW
 
 
 def on_terminal(*words: str, env: Mapping[str, str] | None = None, rows: int = 24, columns: int = 80) -> str:
@@ -57,10 +57,12 @@ def test_the_screen_decides_how_much_is_shown() -> None:
 
 
 def test_progress_while_sampling(engine: Callable[..., str]) -> None:
-    out = on_terminal(engine(PREEMPTING), *FAST)
+    out = on_terminal(engine(PREEMPTING, speed=SLOW, since=30.0), *FAST)
     assert "sampling" in out and "pages" in out and "L1-BOUND" in out
 
 
 def test_watch_draws_a_table(engine: Callable[..., str]) -> None:
-    out = on_terminal("watch", engine(PREEMPTING), *FAST, "--refresh", "200ms", "--duration", "1s")
+    out = on_terminal(
+        "watch", engine(PREEMPTING, speed=SLOW, since=30.0), *FAST, "--refresh", "200ms", "--duration", "1s"
+    )
     assert "1 engine, window" in out and "closed" in out and "L1-BOUND" in out
