@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from diagnoser import gates
+from diagnoser import gates, l2
 from diagnoser.checks import answer_all
 from diagnoser.engines import adapters
 from diagnoser.errors import RuleError
-from diagnoser.model import CheckResult, Diagnosis, EngineId, Fact, L2State, Scrape, Snapshot, TierState, Window
+from diagnoser.l2pages import L2Page, joined
+from diagnoser.model import CheckResult, Diagnosis, EngineId, Fact, Scrape, Snapshot, Window
 from diagnoser.rulebook.lint import problems
 from diagnoser.rulebook.rules import Rulebook
 from diagnoser.signals import fleet
@@ -20,24 +21,11 @@ from diagnoser.signals.state import pool_at_end
 from diagnoser.signals.table import Row, evaluate
 from diagnoser.signals.view import View
 from diagnoser.tiers import read_tier, tiers
-from diagnoser.tiers.base import Thresholds, state
 from diagnoser.verdict import Case, decide
 
 UNKNOWN_ENGINE = "unknown"
 WORDS = ("target", "mode", "l2_phrase", "l2_sentence", "last_error", "engine")
 """Names that texts of the rule files may use besides signals."""
-
-L2_PHRASES = {
-    L2State.ABSENT: "no L2",
-    L2State.GOVERNS_ADMISSION: "L2 is part of the pool",
-    L2State.IDLE_SPACE: "L2 idle",
-    L2State.IDLE_TRAFFIC: "L2 without traffic",
-    L2State.FULL_NORMAL: "L2 full, as caches are",
-    L2State.TOO_SMALL: "L2 too small",
-    L2State.SLOW: "L2 slow",
-    L2State.BROKEN: "L2 broken",
-    L2State.UNKNOWN: "L2 state not observable",
-}
 
 
 @cache
@@ -72,6 +60,8 @@ class History:
         self.target = target
         self.keep_seconds = keep_seconds
         self.facts: dict[str, Fact] = dict(facts or {})
+        self.l2_pages: tuple[L2Page, ...] = ()
+        """Pages of its host tiers at other addresses. Whoever polls them adds to them."""
         self._ranks: dict[str, deque[Snapshot]] = defaultdict(deque)
         self._failures: deque[tuple[float, str]] = deque()
 
@@ -115,7 +105,9 @@ class History:
         seconds: float,
         slack: float,
     ) -> Window:
-        inside = tuple(s for s in kept if end - seconds - slack <= s.at <= end + slack)
+        inside = tuple(
+            joined(s, self.l2_pages, self.facts) for s in kept if end - seconds - slack <= s.at <= end + slack
+        )
         newest = next(reversed(list(kept)), None)
         engine = newest.engine if newest else EngineId(UNKNOWN_ENGINE, self.target, rank or "0")
         known = {**traits(engine.family), **{name: fact for s in inside[-1:] for name, fact in s.facts.items()}}
@@ -148,30 +140,18 @@ def diagnose(windows: Sequence[Window], book: Rulebook) -> tuple[Diagnosis, ...]
     rows = [{**row, **added} for row, added in zip(rows, gates.attribute(views, rows, book), strict=True)]
     peers = fleet.compare([w.engine for w in windows], [w.end for w in windows], rows)
     rows = [{**row, **added} for row, added in zip(rows, peers, strict=True)]
-    tiers = [_tier(window, book) for window in windows]
-    words = [_words(window, l2, reason) for window, (_, l2, reason) in zip(windows, tiers, strict=True)]
+    words = [_words(window) for window in windows]
     answered = answer_all(rows, words, book)
     return tuple(
-        _diagnosis(view, row, checks, word, tier, l2, book)
-        for view, row, checks, word, (tier, l2, _) in zip(views, rows, answered, words, tiers, strict=True)
+        _diagnosis(view, row, checks, word, book)
+        for view, row, checks, word in zip(views, rows, answered, words, strict=True)
     )
 
 
-def _tier(window: Window, book: Rulebook) -> tuple[TierState | None, L2State, str]:
-    seen = [s.l2 for s in window.snapshots if s.l2 is not None]
-    if not seen:
-        return None, L2State.UNKNOWN, "no page says whether there is a host tier"
-    limits = Thresholds(book.number("l2_resident_low"), book.number("l2_full"))
-    found, reason = state(seen[0], seen[-1], window.snapshots[-1].at - window.snapshots[0].at, limits)
-    return seen[-1], found, reason
-
-
-def _words(window: Window, l2: L2State, reason: str) -> dict[str, str]:
+def _words(window: Window) -> dict[str, str]:
     last_error = window.failures[-1][1] if window.failures else ""
     return {
         "target": window.engine.target,
-        "l2_phrase": L2_PHRASES[l2],
-        "l2_sentence": reason,
         "last_error": last_error,
         "engine": window.engine.family,
         "mode": "",
@@ -183,19 +163,20 @@ def _diagnosis(
     row: Row,
     checks: tuple[CheckResult, ...],
     words: dict[str, str],
-    tier: TierState | None,
-    l2: L2State,
     book: Rulebook,
 ) -> Diagnosis:
     window = view.window
-    case = Case(row, checks, words, window.engine.family, window.facts, l2)
+    tier = next((s.l2 for s in reversed(window.snapshots) if s.l2 is not None), None)
+    found = l2.settle(checks, row, tier, book)
+    words = {**words, "l2_phrase": found.phrase, "l2_sentence": found.reason}
+    case = Case(row, checks, words, window.engine.family, window.facts, found.state)
     verdict, findings, remedies, not_remedies = decide(case, book)
     return Diagnosis(
         engine=window.engine,
         at=window.end,
         window_seconds=window.seconds,
         scrapes=len(window.snapshots),
-        verdict=verdict,
+        verdict=replace(verdict, l2_reason=found.reason, l2_missing=found.missing),
         l1=pool_at_end(view, book.params()),
         l2=tier,
         signals=row,
@@ -204,4 +185,5 @@ def _diagnosis(
         remedies=remedies,
         not_remedies=not_remedies,
         facts=window.facts,
+        more_l2=found.more,
     )

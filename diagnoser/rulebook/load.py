@@ -17,7 +17,7 @@ from diagnoser.rulebook.yamlfile import LINE, Entry, read
 
 KINDS = ("data", "checklist", "look-alike", "finding")
 SEVERITIES = ("info", "warning", "critical")
-TOPICS = {"l2": tuple(state.value for state in L2State), "more_l2": ("yes", "no")}
+TOPICS = {"l2": tuple(state.value for state in L2State), "more_l2": ("yes", "no", "unknown")}
 """What a check may settle, and the values."""
 
 

@@ -29,7 +29,7 @@ def _moved(a: Snapshot, b: Snapshot) -> bool:
 
 def _loaded(a: Snapshot, b: Snapshot) -> bool:
     """Did the copy from L2 move?"""
-    counters = [s.l2.counters.get("loaded_total") if s.l2 is not None else None for s in (a, b)]
+    counters = [s.l2.counters.get("loaded_total") if s.l2 and s.l2.scope == "engine" else None for s in (a, b)]
     before, after = (c.value if c is not None else None for c in counters)
     return _grew(before, after)
 

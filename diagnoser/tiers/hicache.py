@@ -2,6 +2,8 @@
 
 Source: sglang/srt/managers/scheduler_components/metrics_reporter.py, metrics_collector.py of 0.5.23. Gauges since
 0.5.10, load_back since 0.5.6, backup and dropped since 0.5.18. Counters are born with their first event.
+A hybrid model has a second host pool, of states; a prefix needs both, so the fuller one is the tier. The host pool of a
+sliding window has no gauge. Storage (L3) behind it shows in what it could not fetch, and for want of which pool.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from diagnoser.tiers.series import Series, added, known
 _USED, _TOTAL = "sglang:hicache_host_used_tokens", "sglang:hicache_host_total_tokens"
 _LOADED, _STORED = "sglang:load_back_tokens_total", "sglang:hicache_backup_tokens_total"
 _DROPPED = "sglang:hicache_dropped_tokens_total"
+_USED_STATES, _TOTAL_STATES = "sglang:hicache_host_mamba_used_states", "sglang:hicache_host_mamba_total_states"
 _UNFULFILLED = "sglang:storage_prefetch_unfulfilled_tokens_total"
+_DEFERRED = "sglang:storage_prefetch_deferred_tokens_total"
 _EFFECTIVE = "sglang:prefill_effective_tokens_total"
 _LOAD_BYTES, _LOAD_SECONDS = "sglang:load_back_bytes_total", "sglang:load_back_duration_seconds"
 _CACHE_TYPE = "sglang:eviction_duration_seconds"
@@ -40,9 +44,13 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
     if used is not None and used.value > capacity.value * _IMPOSSIBLE_FILL:
         reason = f"{_USED} ({used.value:g}) is above {_TOTAL} ({capacity.value:g})"
         return TierState("hicache", True, "tokens", None, counters=counters, reason=reason)
+    states, room = series.highest(_USED_STATES), series.highest(_TOTAL_STATES)
+    unit = "tokens"
+    if used and states and room and room.value and states.value / room.value > used.value / capacity.value:
+        used, capacity, unit = states, room, "states"
     resident = None if used is None else used.value
     gauges = known({"capacity": capacity, "resident": used})
-    return TierState("hicache", True, "tokens", capacity.value, resident, resident, counters=counters, gauges=gauges)
+    return TierState("hicache", True, unit, capacity.value, resident, resident, counters=counters, gauges=gauges)
 
 
 def _counters(cache: Series, rank: Series) -> dict[str, Reading]:
@@ -62,7 +70,12 @@ def _counters(cache: Series, rank: Series) -> dict[str, Reading]:
             "hit_tokens_total": rank.total(_EFFECTIVE, mode="host_hit"),
             "query_tokens_total": rank.total(_EFFECTIVE, mode=("input", "host_hit", "storage_hit")),
             "load_bytes_total": cache.total(_LOAD_BYTES),
-            "load_seconds_total": cache.total(f"{_LOAD_SECONDS}_sum"),
+            "load_seconds_total": cache.highest(f"{_LOAD_SECONDS}_sum"),
+            "loads_total": cache.highest(f"{_LOAD_SECONDS}_count"),
+            "l1_refused_total": added(
+                cache.highest(_UNFULFILLED, reason="device_capacity"),
+                cache.highest(_DEFERRED, reason="device_capacity"),
+            ),
         }
     )
 
@@ -92,7 +105,7 @@ def _text(facts: Mapping[str, Fact], name: str) -> str:
 TIER = Tier(
     "hicache",
     frozenset(
-        {_USED, _TOTAL, _LOADED, _STORED, _DROPPED, _UNFULFILLED, _EFFECTIVE}
+        {_USED, _TOTAL, _USED_STATES, _TOTAL_STATES, _LOADED, _STORED, _DROPPED, _UNFULFILLED, _DEFERRED, _EFFECTIVE}
         | {_LOAD_BYTES, _LOAD_SECONDS, _CACHE_TYPE, _FULL_USAGE}
     ),
     read,

@@ -20,6 +20,7 @@ _EVICTED, _REFUSED = f"{_P}local_cpu_evict_keys_count_total", f"{_P}local_cpu_ev
 _HITS, _QUERIES = f"{_P}num_lookup_hits_total", f"{_P}num_lookup_tokens_total"
 _FAILED = (f"{_P}put_failed_count", f"{_P}get_blocking_failed_count")
 _SECONDS = f"{_P}retrieve_to_gpu_time"
+_SLOW = (f"{_P}num_slow_retrieval_by_time_total", f"{_P}num_slow_retrieval_by_speed_total")
 
 
 def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact]) -> TierState | None:
@@ -37,6 +38,8 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
         "hit_tokens_total": series.highest(_HITS),
         "query_tokens_total": series.highest(_QUERIES),
         "load_seconds_total": series.highest(f"{_SECONDS}_sum"),
+        "loads_total": series.highest(f"{_SECONDS}_count"),
+        "slow_loads_total": added(*(series.highest(metric) for metric in _SLOW)),
     }
     return TierState(
         "lmcache",
@@ -53,6 +56,6 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
 
 TIER = Tier(
     "lmcache",
-    frozenset({_RESIDENT, _STORED, _LOADED, _EVICTED, _REFUSED, _HITS, _QUERIES, _SECONDS, *_FAILED}),
+    frozenset({_RESIDENT, _STORED, _LOADED, _EVICTED, _REFUSED, _HITS, _QUERIES, _SECONDS, *_FAILED, *_SLOW}),
     read,
 )

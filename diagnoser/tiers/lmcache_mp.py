@@ -18,7 +18,8 @@ _STORED, _LOADED = f"{_P}l1_write_chunks_total", f"{_P}l1_read_chunks_total"
 _EVICTED, _REFUSED = f"{_P}l1_evicted_chunks_total", f"{_P}l1_allocation_failure_chunks_total"
 _TIMEOUTS = f"{_P}timeouts_total"
 _HITS, _QUERIES = f"{_P}lookup_hit_l1_tokens_total", f"{_P}lookup_requested_tokens_total"
-_REUSE, _LOST = f"{_P}l1_chunk_evict_reuse_gap_seconds", f"{_P}event_bus_dropped_events_total"
+_REUSE, _KEPT = f"{_P}l1_chunk_evict_reuse_gap_seconds", f"{_P}l1_chunk_lifetime_seconds"
+_LOST = f"{_P}event_bus_dropped_events_total"
 
 
 def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact]) -> TierState | None:
@@ -35,8 +36,12 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
         "errors_total": series.total(_TIMEOUTS) or _unborn(_TIMEOUTS),
         "hit_tokens_total": series.total(_HITS),
         "query_tokens_total": series.total(_QUERIES),
+        "evict_reuse_total": series.total(f"{_REUSE}_count"),
+        "evict_reuse_seconds_total": series.total(f"{_REUSE}_sum"),
+        "kept_total": series.total(f"{_KEPT}_count"),
+        "kept_seconds_total": series.total(f"{_KEPT}_sum"),
     }
-    lost, reuse = series.total(_LOST), series.total(f"{_REUSE}_count")
+    lost = series.total(_LOST)
     reasons = ["" if capacity else "the pool is empty, so its capacity (bytes / ratio) is not known yet"]
     reasons += ["events were dropped: its counters are too small"] if lost and lost.value else []
     resident = held.value if held else None
@@ -48,8 +53,9 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
         resident,
         resident,
         counters=known(counters),
-        gauges=known({"resident": held, "evicted_then_wanted": reuse, "lost_events": lost}),
+        gauges=known({"resident": held, "lost_events": lost}),
         reason="; ".join(reason for reason in reasons if reason),
+        scope="node",
     )
 
 
@@ -68,6 +74,6 @@ def _unborn(metric: str) -> Reading:
 
 TIER = Tier(
     "lmcache_mp",
-    frozenset({_BYTES, _RATIO, _STORED, _LOADED, _EVICTED, _REFUSED, _TIMEOUTS, _HITS, _QUERIES, _REUSE, _LOST}),
+    frozenset({_BYTES, _RATIO, _STORED, _LOADED, _EVICTED, _REFUSED, _TIMEOUTS, _HITS, _QUERIES, _REUSE, _KEPT, _LOST}),
     read,
 )

@@ -1,7 +1,8 @@
 """Mooncake store: the master's page is a pool of the whole cluster; a vLLM page shows only its own operations.
 
-Source: master_metric_manager.cpp. Evicted keys and bytes are counters without `_total`; hits are counted in objects.
-The pool evicts at a high watermark, so full is below 1.
+Source: master_metric_manager.cpp, rpc_service.cpp. Evicted keys and bytes are counters without `_total`; hits are
+counted in objects. The pool evicts at a high watermark, so full is below 1. The master's get and put failures also
+count a key that is not there and one that is there already (any ErrorCode), so they are no sign of a broken store.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from diagnoser.model import EngineId, Fact, Sample, TierState
 from diagnoser.tiers.base import Tier
-from diagnoser.tiers.series import Series, added, known
+from diagnoser.tiers.series import Series, known
 
 _HELD, _CAPACITY = "master_allocated_bytes", "master_total_capacity_bytes"
 _EVICTED = "master_evicted_size_bytes"
 _REFUSED = "master_put_start_alloc_failures_total"
-_FAILED = ("master_put_start_failures_total", "master_get_replica_list_failures_total")
 _OPERATIONS, _FAILED_KEYS = (
     "vllm:mooncake_store_operation_bytes_total",
     "vllm:mooncake_store_operation_failed_keys_total",
@@ -31,11 +31,11 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
         counters = {
             "evicted_total": master.highest(_EVICTED),
             "dropped_total": master.highest(_REFUSED),
-            "errors_total": added(*(master.highest(metric) for metric in _FAILED)),
         }
         gauges, resident = known({"capacity": capacity, "resident": held}), held.value if held else None
+        size, found = capacity.value, known(counters)
         return TierState(
-            "mooncake", True, "bytes", capacity.value, resident, resident, counters=known(counters), gauges=gauges
+            "mooncake", True, "bytes", size, resident, resident, counters=found, gauges=gauges, scope="cluster"
         )
     series = Series(samples, ["vllm:"], "engine", engine.rank)
     if not series.has("vllm:mooncake_store_"):
@@ -46,7 +46,7 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
         "errors_total": series.total(_FAILED_KEYS),
     }
     reason = "the Mooncake master publishes fill and capacity on its own page (port 9003)"
-    return TierState("mooncake", True, counters=known(counters), reason=reason)
+    return TierState("mooncake", True, counters=known(counters), reason=reason, scope="cluster")
 
 
-TIER = Tier("mooncake", frozenset({_HELD, _CAPACITY, _EVICTED, _REFUSED, *_FAILED, _OPERATIONS, _FAILED_KEYS}), read)
+TIER = Tier("mooncake", frozenset({_HELD, _CAPACITY, _EVICTED, _REFUSED, _OPERATIONS, _FAILED_KEYS}), read)

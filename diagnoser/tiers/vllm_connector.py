@@ -23,6 +23,8 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
     if engine.family != "vllm":
         return None
     series = Series(samples, ["vllm:"], "engine", engine.rank)
+    if series.has("vllm:nixl_"):
+        return None  # a transport answers for itself: a prefill engine asks it for nothing
     queries, prompts = series.total(_QUERIES), series.total(_PROMPTS)
     counters = known({"query_tokens_total": queries, "hit_tokens_total": series.total(_HITS)})
     if queries is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diagnoser.model import EngineId, Fact, Sample, TierState
+from diagnoser.model import EngineId, Fact, Reading, Sample, TierState
 from diagnoser.tiers.base import Tier
 from diagnoser.tiers.series import Series, added, fact_number, known
 
@@ -43,7 +43,7 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
     counters = {
         "stored_total": stored,
         "loaded_total": loaded,
-        "dropped_total": added(*(series.total(metric) for metric in _REFUSED)),
+        "dropped_total": added(*(series.total(metric) for metric in _REFUSED)) or _unborn(series),
         "errors_total": added(*(series.total(metric) for metric in _FAILED)),
         "hit_tokens_total": series.total(_HITS),
         "query_tokens_total": series.total(_QUERIES),
@@ -62,6 +62,12 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
         gauges=known(gauges),
         reason=_NO_FILL if capacity else f"{_NO_FILL}, and its capacity is not known (fact l2_capacity_bytes)",
     )
+
+
+def _unborn(series: Series) -> Reading | None:
+    """A refusal counter has no sample before the first one; releases with the pinned gauge (0.24) have the counter."""
+    known_release = series.has(_P + _PINNED[0])
+    return Reading(0.0, f"{_REFUSED[0]} (not born yet)") if known_release else None
 
 
 def _connector(facts: Mapping[str, Fact]) -> str:
