@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from diagnoser import config
-from diagnoser.commands.base import printable, say, say_all
+from diagnoser.commands.base import say_all
 from diagnoser.data import data_dir
 from diagnoser.engines.base import FACTS
 from diagnoser.errors import UsageError
-from diagnoser.model import Diagnosis, Fact
+from diagnoser.facts import facts_of
+from diagnoser.model import Fact
 from diagnoser.outputs import outputs
 from diagnoser.outputs.base import Look, Report, exit_code, urgency
 from diagnoser.pipeline import rule_problems
@@ -37,7 +37,7 @@ def rulebook(folders: Sequence[str]) -> Rulebook:
 
 def facts(args: argparse.Namespace) -> Mapping[str, Fact]:
     """Facts of --facts and --fact."""
-    found, warnings = config.facts_of(args.facts, args.fact, FACTS)
+    found, warnings = facts_of(args.facts, args.fact, FACTS)
     say_all(warnings)
     return found
 
@@ -86,6 +86,3 @@ def code(urgencies: Iterable[int], args: argparse.Namespace) -> int:
     """The exit code, 0 with --exit-zero."""
     found = exit_code(urgencies)
     return 0 if args.exit_zero else found
-
-
-__all__ = ["Diagnosis", "code", "facts", "look", "printable", "rulebook", "say", "show", "write"]

@@ -340,3 +340,29 @@ def test_thresholds_can_be_overridden(diagnose: Diagnose, tmp_path: Path) -> Non
     (tmp_path / "thresholds.yaml").write_text("share_critical: {value: 1.1}\n")
     ran = diagnose("replay", PREEMPTING, "--last", "--rules", tmp_path)
     assert (ran.code, ran.err) == (1, "")
+
+
+def test_configuration_is_read_again_after_a_restart(diagnose: Diagnose, serve: Callable[..., str]) -> None:
+    asked: list[str] = []
+
+    def handle(request) -> None:  # type: ignore[no-untyped-def]
+        path = request.path.partition("?")[0]
+        started = 1000 if asked.count("/metrics") < 6 else 2000
+        asked.append(path)
+        page = PAGE + f"process_start_time_seconds {started}\n".encode()
+        sends(page if path == "/metrics" else INFO.get(path, b""))(request)
+
+    ran = diagnose(serve(handle), *FAST, "--format", "json")
+    assert asked.count("/version") == asked.count("/server_info") == 2
+    assert json.loads(ran.out)["diagnoses"][0]["findings"][0]["code"] == "restart"
+
+
+def test_configuration_that_hangs_delays_nothing(diagnose: Diagnose, serve: Callable[..., str]) -> None:
+    def handle(request) -> None:  # type: ignore[no-untyped-def]
+        if request.path != "/metrics":
+            time.sleep(1.0)
+        sends(PAGE)(request)
+
+    ran = diagnose(serve(handle), *FAST, "--timeout", "300ms", "--format", "json")
+    (found,) = json.loads(ran.out)["diagnoses"]
+    assert found["scrapes"] > 20 and ran.code == 0
