@@ -21,6 +21,7 @@ from diagnoser.signals.state import pool_at_end
 from diagnoser.signals.table import Row, evaluate
 from diagnoser.signals.view import View
 from diagnoser.tiers import read_tier, tiers
+from diagnoser.ttft import by_cause
 from diagnoser.verdict import Case, decide
 
 UNKNOWN_ENGINE = "unknown"
@@ -186,4 +187,5 @@ def _diagnosis(
         not_remedies=not_remedies,
         facts=window.facts,
         more_l2=found.more,
+        ttft=by_cause(row, case.checks) if window.snapshots else None,
     )

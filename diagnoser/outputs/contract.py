@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from diagnoser.model import Diagnosis, Evidence, Quantity, Range, TierState
+from diagnoser.model import Diagnosis, Evidence, MoreL2, Quantity, Range, TierState, Ttft
 
 SCHEMA_VERSION = 1
 SCHEMA = Path(__file__).parents[1] / "schema" / "diagnosis.schema.json"
@@ -39,9 +39,13 @@ def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
             "headline": verdict.headline,
             "because": list(verdict.because),
             "rule": verdict.rule,
+            "l2_reason": verdict.l2_reason,
+            "l2_missing": list(verdict.l2_missing),
         },
         "l1": _pool(diagnosis),
         "l2": _tier(diagnosis.l2),
+        "would_more_l2_help": _more_l2(diagnosis.more_l2),
+        "ttft": _ttft(diagnosis.ttft),
         "checks": [
             {
                 "id": c.id,
@@ -111,6 +115,37 @@ def _tier(tier: TierState | None) -> dict[str, Any] | None:
         "resident_upper": _number(tier.resident_upper),
         "governs_admission": tier.governs_admission,
         "reason": tier.reason,
+        "scope": tier.scope,
+    }
+
+
+def _more_l2(more: MoreL2 | None) -> dict[str, str] | None:
+    return None if more is None else {"answer": more.answer.value, "reason": more.reason}
+
+
+def _ttft(ttft: Ttft | None) -> dict[str, Any] | None:
+    if ttft is None:
+        return None
+    return {
+        "mean_seconds": _number(ttft.mean_seconds),
+        "p50": None if ttft.p50 is None else [_number(edge) for edge in ttft.p50],
+        "p99": None if ttft.p99 is None else [_number(edge) for edge in ttft.p99],
+        "parts": [
+            {
+                "name": part.name,
+                "kind": part.kind,
+                "seconds": _number(part.seconds),
+                "share": _number(part.share),
+                "reason": part.reason,
+                "series": list(part.series),
+            }
+            for part in ttft.parts
+        ],
+        "basis": ttft.basis,
+        "silent_seconds": _number(ttft.silent_seconds),
+        "wait_estimate_seconds": _number(ttft.wait_estimate_seconds),
+        "queue_age_estimate_seconds": _number(ttft.queue_age_estimate_seconds),
+        "sentences": list(ttft.sentences),
     }
 
 

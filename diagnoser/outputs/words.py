@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from diagnoser.model import Diagnosis, PoolState, Quantity, Range, TierState
+from diagnoser.model import Answer, Diagnosis, PoolState, Quantity, Range, TierState
 from diagnoser.units import count, duration, percent, seconds, size
 
 TITLES = {"vllm": "vLLM", "sglang": "SGLang", "unknown": ""}
@@ -162,20 +162,50 @@ def ttft_p99(diagnosis: Diagnosis, short: bool = False) -> str:
     return f"({low:g}, {high:g}] s" if short else f"({seconds(low)}, {seconds(high)}]"
 
 
+PARTS = {
+    "queue": "queue",
+    "l2_load": "L2 load",
+    "prefill": "prefill",
+    "prefill_and_rest": "prefill + rest",
+    "redo": "redone",
+    "rest": "rest",
+}
+"""Causes of TTFT as people read them."""
+
+
 def ttft_parts(diagnosis: Diagnosis) -> list[tuple[str, float]]:
-    """Known parts of the mean TTFT by name."""
-    names = (("queue", "queue_share_ratio"), ("prefill", "prefill_share_ratio"), ("rest", "rest_share_ratio"))
-    return [(name, value) for name, of in names if (value := signal(diagnosis, of)) is not None]
+    """Known parts of the mean TTFT by name, those that are nothing left out; none where the queue is not known."""
+    parts = diagnosis.ttft.parts if diagnosis.ttft is not None else ()
+    if not parts or parts[0].share is None:
+        return []
+    return [(part.name, part.share) for part in parts if part.share or (part.name == "queue" and part.share == 0)]
 
 
 def ttft_words(diagnosis: Diagnosis) -> str:
-    """Parts of TTFT, its P99, and how long nobody got a first token. "" if nothing is known."""
-    said = [f"{name} {percent(value)}" for name, value in ttft_parts(diagnosis)]
-    p99, silent = ttft_p99(diagnosis), signal(diagnosis, "ttft_silent_seconds")
+    """Parts of TTFT, its P99, and what to say while the histograms lag. "" if nothing is known."""
+    said = [f"{PARTS[name]} {percent(value)}" for name, value in ttft_parts(diagnosis)]
+    p99, ttft = ttft_p99(diagnosis), diagnosis.ttft
     parts = [", ".join(said)] if said else []
     parts += [(f"P99 in {p99}" if p99[0] == "(" else f"P99 {p99}").replace(" ", NO_BREAK)] if p99 else []
-    parts += [f"no first token for {duration(silent)}"] if silent and silent >= 5 else []
+    if ttft is not None and (said or p99):
+        parts += (
+            [ttft.basis] if said and "earlier" in ttft.basis and ttft.mean_seconds and ttft.mean_seconds >= 1 else []
+        )
     return "; ".join(parts)
+
+
+def ttft_now(diagnosis: Diagnosis) -> str:
+    """What the histograms cannot show yet: silence, the wait of a new arrival, which part is missing. "" if nothing."""
+    sentences = diagnosis.ttft.sentences if diagnosis.ttft is not None else ()
+    return " ".join(s for s in sentences if s.startswith(("Estimate", "No first token", "The parts are not known")))
+
+
+def more_l2(diagnosis: Diagnosis) -> str:
+    """Would more L2 help? One line; "" where nobody would ask."""
+    more = diagnosis.more_l2
+    if more is None or (more.answer is Answer.UNKNOWN and not diagnosis.scrapes):
+        return ""
+    return f"{more.answer.value}: {clean(more.reason)}"
 
 
 def closed(diagnosis: Diagnosis) -> float | None:

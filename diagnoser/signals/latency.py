@@ -1,9 +1,9 @@
-"""TTFT and its parts. A percentile is quoted as the bucket it lies in, never finer."""
+"""TTFT, queue and prefill times. A percentile is quoted as the bucket it lies in, never finer."""
 
 from __future__ import annotations
 
 from diagnoser.model import Histogram
-from diagnoser.signals.base import Params, Signal, scalar
+from diagnoser.signals.base import Params, Signal
 from diagnoser.signals.requests import waiting
 from diagnoser.signals.view import Found, Missing, Result, View, quantile_bucket
 
@@ -25,32 +25,6 @@ def _mean(view: View, name: str) -> Result:
     if histogram.count <= 0:
         return Missing(f"nothing observed in {histogram.series} in this window")
     return Found(histogram.sum / histogram.count, (histogram.series,))
-
-
-def _share(view: View, part: str, params: Params) -> Result:
-    """Mean of the part against mean TTFT: means add, percentiles do not.
-
-    Only where about as many requests show the part as a first token: vLLM observes the parts when a request
-    finishes, so in an incident they tell of those who came before it.
-    """
-    numbers = [h.count for n in (part, "ttft_seconds") if not isinstance(h := view.histogram(n), Missing)]
-    if len(numbers) == 2 and min(numbers) < scalar(params, "counts_agree_min") * max(numbers):
-        return Missing(f"{numbers[0]:g} requests show it and {numbers[1]:g} a first token: not the same requests")
-    of, ttft = _mean(view, part), _mean(view, "ttft_seconds")
-    if isinstance(of, Missing):
-        return of
-    if isinstance(ttft, Missing):
-        return ttft
-    return Found(min(1.0, of.value / ttft.value) if ttft.value > 0 else 0.0, of.series + ttft.series)
-
-
-def _rest(view: View, params: Params) -> Result:
-    queue, prefill = _share(view, "queue_seconds", params), _share(view, "prefill_seconds", params)
-    if isinstance(queue, Missing):
-        return queue
-    if isinstance(prefill, Missing):
-        return prefill
-    return Found(max(0.0, 1.0 - queue.value - prefill.value), queue.series + prefill.series)
 
 
 def _silent(view: View, _: Params) -> Result:
@@ -104,14 +78,4 @@ SIGNALS = (
         "mean time from first scheduling to first token",
         lambda v, _: _mean(v, "prefill_seconds"),
     ),
-    Signal(
-        "queue_share_ratio", "ratio", "mean queue time against mean TTFT", lambda v, p: _share(v, "queue_seconds", p)
-    ),
-    Signal(
-        "prefill_share_ratio",
-        "ratio",
-        "mean prefill time against mean TTFT",
-        lambda v, p: _share(v, "prefill_seconds", p),
-    ),
-    Signal("rest_share_ratio", "ratio", "TTFT that is neither queue nor prefill: front end, tokenizer, network", _rest),
 )

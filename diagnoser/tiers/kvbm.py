@@ -1,7 +1,8 @@
 """Dynamo's KVBM: blocks moved between G1 (device), G2 (host), G3 (disk) and G4 (object); nothing about its pools.
 
-Source: prometheus_names.rs. "d2d" is device to disk. No capacity, no occupancy, no latency is exported, and the hit rates
-are gauges over a sliding window, so neither fill nor idleness can be told: only loads count, as proof that it serves.
+Source: prometheus_names.rs. "d2d" is device to disk. No capacity, no occupancy, no latency is exported, and the hit
+rates are gauges over a sliding window, so neither fill nor idleness can be told: only loads count, as proof that it
+serves.
 """
 
 from __future__ import annotations

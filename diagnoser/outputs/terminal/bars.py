@@ -18,6 +18,15 @@ LABEL = 6
 FULL, MAYBE, SOFT, EMPTY = "█", "▓", "▒", "░"
 """Held; held or not (a range); can be taken back at once; free."""
 
+TTFT_LOOKS = {
+    "queue": (FULL, "magenta"),
+    "l2_load": (MAYBE, "blue"),
+    "prefill": (SOFT, "cyan"),
+    "prefill_and_rest": (SOFT, "cyan"),
+    "redo": (MAYBE, "red"),
+    "rest": (EMPTY, "dim"),
+}
+
 
 def bars(diagnosis: Diagnosis, look: Look) -> list[Text]:
     """The lines L1, L2 and TTFT; what is not known is said in words."""
@@ -30,8 +39,11 @@ def bars(diagnosis: Diagnosis, look: Look) -> list[Text]:
     lines += _line("L1", _pool(diagnosis, cells), _pool_words(diagnosis, room), look)
     if look.terse < 2 or diagnosis.verdict.l2 is not L2State.ABSENT:
         lines += _line("L2", _tier(diagnosis, cells), words.tier_words(diagnosis), look)
-    said = words.ttft_words(diagnosis)
-    return lines + (_line("TTFT", _ttft(diagnosis, cells), said, look) if said else [])
+        more = words.more_l2(diagnosis) if diagnosis.verdict.bottleneck in ("l1", "prefill", "l2_transfer") else ""
+        lines += wrapped(more, look.width, Text(" " * INDENT).append("More L2?  ", "bold")) if more else []
+    said, now = words.ttft_words(diagnosis), "" if look.terse else words.ttft_now(diagnosis)
+    lines += _line("TTFT", _ttft(diagnosis, cells), said, look) if said else []
+    return lines + (wrapped(now, look.width, Text(" " * (INDENT + LABEL))) if now else [])
 
 
 def _line(label: str, bar: Text | None, said: str, look: Look) -> list[Text]:
@@ -68,9 +80,8 @@ def _tier(diagnosis: Diagnosis, cells: int) -> Text | None:
 
 
 def _ttft(diagnosis: Diagnosis, cells: int) -> Text | None:
-    looks = {"queue": (FULL, "magenta"), "prefill": (SOFT, "cyan"), "rest": (EMPTY, "dim")}
     parts = words.ttft_parts(diagnosis)
-    return _cells([(share, *looks[name]) for name, share in parts], cells) if parts else None
+    return _cells([(share, *TTFT_LOOKS[name]) for name, share in parts], cells) if parts else None
 
 
 def _cells(parts: Sequence[tuple[float, str, str]], length: int) -> Text:

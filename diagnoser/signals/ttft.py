@@ -1,0 +1,241 @@
+"""TTFT by cause: queue, L2 load, prefill, thrown out before the first token, rest. Means add up, percentiles do not.
+
+vLLM observes queue, prefill, decode and end-to-end time together when a request finishes, so their means are of the
+same requests: end-to-end less decode is the TTFT of those who finished, observed one decode time after it. SGLang
+observes the queue at the first forward and TTFT at the first token, nearly the same moment, and has no time of a whole
+prefill. Whoever waits is in no histogram yet; for them Little's law gives estimates (waiting / first tokens a second).
+"""
+
+from __future__ import annotations
+
+from diagnoser.model import Histogram
+from diagnoser.signals.base import Params, Signal, scalar
+from diagnoser.signals.requests import waiting
+from diagnoser.signals.view import Found, Missing, Result, View, mean
+
+AT_FINISH = ("e2e_seconds", "decode_seconds", "queue_seconds", "prefill_seconds")
+SLACK = 0.05
+"""By how much the parts may exceed the whole: the clocks of two processes."""
+
+
+def _mean(view: View, name: str) -> Result:
+    histogram = view.histogram(name)
+    if isinstance(histogram, Missing):
+        return histogram
+    if histogram.count <= 0:
+        return Missing(f"nothing observed in {histogram.series} in this window")
+    return Found(histogram.sum / histogram.count, (histogram.series,))
+
+
+def _whole(view: View, params: Params) -> Result:
+    """Mean TTFT of the requests that the parts are of."""
+    if any(name not in s.histograms for s in view.snapshots[-1:] for name in AT_FINISH):
+        return _of_first_tokens(view, params)
+    e2e, decode = _mean(view, "e2e_seconds"), _mean(view, "decode_seconds")
+    if isinstance(e2e, Missing):
+        return Missing("nobody finished in this window, and queue and prefill time are observed at the finish")
+    if isinstance(decode, Missing):
+        return decode
+    if e2e.value <= decode.value:
+        return Missing("end-to-end time is not longer than decode time: not the same requests")
+    return Found(e2e.value - decode.value, e2e.series + decode.series)
+
+
+def _of_first_tokens(view: View, params: Params) -> Result:
+    """TTFT itself, if about as many requests show a queue time: else they are not the same ones."""
+    counts = [h.count for n in ("queue_seconds", "ttft_seconds") if not isinstance(h := view.histogram(n), Missing)]
+    if len(counts) == 2 and min(counts) < scalar(params, "counts_agree_min") * max(counts):
+        return Missing(f"{counts[0]:g} requests show a queue time, {counts[1]:g} a first token: not the same ones")
+    return _mean(view, "ttft_seconds")
+
+
+def _age(view: View, _: Params) -> Result:
+    """How long before they were observed the first tokens of those requests came."""
+    if any(name not in s.histograms for s in view.snapshots[-1:] for name in AT_FINISH):
+        return Found(0.0)
+    return _mean(view, "decode_seconds")
+
+
+def _count(view: View, params: Params) -> Result:
+    name = "e2e_seconds" if not isinstance(_age(view, params), Missing) and _at_finish(view) else "ttft_seconds"
+    histogram = view.histogram(name)
+    return histogram if isinstance(histogram, Missing) else Found(histogram.count, (histogram.series,))
+
+
+def _at_finish(view: View) -> bool:
+    return all(name in s.histograms for s in view.snapshots[-1:] for name in AT_FINISH)
+
+
+def _share(view: View, part: str, params: Params) -> Result:
+    of, whole = _mean(view, part), _whole(view, params)
+    if isinstance(of, Missing):
+        return of
+    if isinstance(whole, Missing):
+        return whole
+    if whole.value <= 0:
+        return Found(0.0, of.series + whole.series)
+    if of.value > whole.value * (1 + SLACK):
+        return Missing("the part is longer than the whole: not the same requests")
+    return Found(min(1.0, of.value / whole.value), of.series + whole.series)
+
+
+def _rest(view: View, params: Params) -> Result:
+    queue, prefill = _share(view, "queue_seconds", params), _share(view, "prefill_seconds", params)
+    if isinstance(queue, Missing):
+        return queue
+    if isinstance(prefill, Missing):
+        return prefill
+    return Found(max(0.0, 1.0 - queue.value - prefill.value), queue.series + prefill.series)
+
+
+# ---------------------------------------------------------------- inside the parts
+
+
+def _load(view: View, _: Params) -> Result:
+    """Mean wait for a load from L2, of every first token: requests in that stage by first tokens a second (Little)."""
+    tier = next((s.l2 for s in reversed(view.snapshots) if s.l2 is not None), None)
+    if tier is not None and tier.presence is False:
+        return Found(0.0)
+    stages = ("kv_fetch_waiting_requests", "kv_fetch_in_progress_requests", "kv_fetch_done_requests")
+    counted = [sum(s.value(name) or 0.0 for name in stages) for s in view.snapshots if s.value(stages[1]) is not None]
+    if not counted:
+        return Missing("this version does not count the requests that wait for a load (vLLM 0.32)")
+    if not any(counted):
+        return Found(0.0, ("vllm:num_requests_kv_fetch_by_stage",))
+    rate = _first_rate(view)
+    if isinstance(rate, Missing):
+        return rate
+    return Found(mean(counted) / rate.value, ("vllm:num_requests_kv_fetch_by_stage", *rate.series))
+
+
+def _load_share(view: View, params: Params) -> Result:
+    load, whole, queue = _load(view, params), _whole(view, params), _share(view, "queue_seconds", params)
+    for part in (load, whole, queue):
+        if isinstance(part, Missing):
+            return part
+    assert isinstance(load, Found) and isinstance(whole, Found) and isinstance(queue, Found)
+    share = load.value / whole.value if whole.value > 0 else 0.0
+    return Found(min(share, queue.value), load.series + whole.series)
+
+
+def _redo(view: View, _: Params) -> Result:
+    """Nobody was thrown out, so nobody before the first token. Else it is not exported who had one already."""
+    thrown = view.increase("preemptions_total")
+    if isinstance(thrown, Missing):
+        return thrown
+    if thrown.value == 0:
+        return Found(0.0, thrown.series)
+    return Missing(f"{thrown.value:g} were thrown out; how many had no first token yet is not exported")
+
+
+# ---------------------------------------------------------------- those who still wait
+
+
+def _first_rate(view: View) -> Result:
+    """First tokens a second."""
+    histogram = view.histogram("ttft_seconds")
+    if isinstance(histogram, Missing):
+        return histogram
+    if histogram.count <= 0 or view.seconds <= 0:
+        return Missing("nobody got a first token in this window")
+    return Found(histogram.count / view.seconds, (histogram.series,))
+
+
+def _queue(view: View) -> list[float]:
+    return [queue for s in view.snapshots if (queue := waiting(s)) is not None]
+
+
+def _wait_next(view: View, _: Params) -> Result:
+    """What somebody who arrives now waits, if first tokens go on at this rate."""
+    queue, rate = _queue(view), _first_rate(view)
+    if not queue:
+        return view.why_missing("waiting_requests")
+    return rate if isinstance(rate, Missing) else Found(mean(queue) / rate.value, rate.series)
+
+
+def _queue_age(view: View, _: Params) -> Result:
+    """How long the head must have waited: those who wait by the rate they arrived at (first in, first out)."""
+    queue, rate = _queue(view), _first_rate(view)
+    if not queue:
+        return view.why_missing("waiting_requests")
+    left = 0.0 if isinstance(rate, Missing) else rate.value
+    arrived = left + ((queue[-1] - queue[0]) / view.seconds if view.seconds > 0 else 0.0)
+    if arrived <= 0:
+        return Missing("nobody arrived in this window")
+    return Found(queue[-1] / arrived, () if isinstance(rate, Missing) else rate.series)
+
+
+# ---------------------------------------------------------------- the tail
+
+
+def _beyond(histogram: Histogram, edge: float) -> float:
+    """Share of the observations above an edge of the histogram."""
+    at = histogram.counts[histogram.edges.index(edge)]
+    return (histogram.count - at) / histogram.count
+
+
+def _tail(view: View, params: Params) -> tuple[float, Histogram, Histogram] | Missing:
+    """The largest edge that TTFT and queue histograms share and at least a hundredth of the first tokens exceed."""
+    ttft, queue = view.histogram("ttft_seconds"), view.histogram("queue_seconds")
+    if isinstance(ttft, Missing):
+        return ttft
+    if isinstance(queue, Missing):
+        return queue
+    if not ttft.count or not queue.count:
+        return Missing("nothing observed in this window")
+    low = scalar(params, "ttft_target_seconds")
+    edges = [e for e in ttft.edges if e in queue.edges and low <= e < float("inf") and _beyond(ttft, e) >= 0.01]
+    return (max(edges), ttft, queue) if edges else Missing("TTFT has no tail above the target at a shared bucket edge")
+
+
+def _tail_value(view: View, params: Params, what: str) -> Result:
+    tail = _tail(view, params)
+    if isinstance(tail, Missing):
+        return tail
+    edge, ttft, queue = tail
+    beyond = _beyond(ttft, edge)
+    if what == "edge":
+        return Found(edge, (ttft.series,))
+    if what == "ttft":
+        return Found(beyond, (ttft.series,))
+    if what == "queue":
+        return Found(min(1.0, _beyond(queue, edge) / beyond), (ttft.series, queue.series))
+    prefill = view.histogram("prefill_seconds")
+    if isinstance(prefill, Missing):
+        return prefill
+    inner = [e for e in prefill.edges if e <= edge / 2]
+    if not inner or not prefill.count:
+        return Missing("no prefill time observed in this window")
+    return Found(_beyond(prefill, max(inner)) / beyond, (ttft.series, prefill.series))
+
+
+def _tail_signal(name: str, unit: str, meaning: str, what: str) -> Signal:
+    return Signal(name, unit, meaning, lambda view, params: _tail_value(view, params, what))
+
+
+SIGNALS = (
+    Signal("ttft_of_parts_seconds", "seconds", "mean TTFT of the requests that the parts are of", _whole),
+    Signal("ttft_parts_requests", "requests", "how many requests the parts are of", _count),
+    Signal("ttft_parts_age_seconds", "seconds", "mean time between their first token and its observation", _age),
+    Signal(
+        "queue_share_ratio", "ratio", "mean queue time against mean TTFT", lambda v, p: _share(v, "queue_seconds", p)
+    ),
+    Signal(
+        "prefill_share_ratio",
+        "ratio",
+        "mean prefill time against mean TTFT",
+        lambda v, p: _share(v, "prefill_seconds", p),
+    ),
+    Signal("rest_share_ratio", "ratio", "TTFT that is neither queue nor prefill: front end, tokenizer, network", _rest),
+    Signal("ttft_load_seconds", "seconds", "mean wait for a load from L2, estimated (Little)", _load),
+    Signal("ttft_load_share_ratio", "ratio", "that wait against mean TTFT; it lies inside the queue time", _load_share),
+    Signal("ttft_redo_seconds", "seconds", "lost to being thrown out before the first token", _redo),
+    Signal(
+        "ttft_wait_estimate_seconds", "seconds", "wait of a new arrival, estimated: waiting / first tokens", _wait_next
+    ),
+    Signal("ttft_queue_age_estimate_seconds", "seconds", "time the head has waited, estimated", _queue_age),
+    _tail_signal("ttft_tail_edge_seconds", "seconds", "shared bucket edge at which the tail is compared", "edge"),
+    _tail_signal("ttft_tail_ratio", "ratio", "first tokens that took longer than that", "ttft"),
+    _tail_signal("ttft_tail_queue_ratio", "ratio", "of those, what queue times beyond the edge explain", "queue"),
+    _tail_signal("ttft_tail_rest_ratio", "ratio", "of those, what prefills beyond half of it could explain", "rest"),
+)
