@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from diagnoser.live_engine import Engine, Plan
+from diagnoser.live_l2 import LiveL2, attach
 from diagnoser.model import Window
 from diagnoser.sources.http import open_client
 
@@ -24,8 +25,9 @@ OnPoll = Callable[[Engine], None]
 class Sampler:
     """All targets of one command. Create with `sampler(...)`."""
 
-    def __init__(self, engines: Sequence[Engine], plan: Plan) -> None:
+    def __init__(self, engines: Sequence[Engine], plan: Plan, tiers: Sequence[LiveL2] = ()) -> None:
         self.engines = tuple(engines)
+        self.tiers = tuple(tiers)
         self.plan = plan
         self.stop = asyncio.Event()
 
@@ -37,15 +39,16 @@ class Sampler:
         polling = [
             asyncio.create_task(self._poll(engine, on_poll, patient or forever, forever)) for engine in self.engines
         ]
+        beside = [asyncio.create_task(self._poll_tier(tier)) for tier in self.tiers]
         stopping = asyncio.create_task(self.stop.wait())
         everything = asyncio.ensure_future(asyncio.wait(polling, return_when=asyncio.FIRST_EXCEPTION))
         try:
             await asyncio.wait({everything, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopped = self.stop.is_set() and not all(task.done() for task in polling)
-            for task in (*polling, stopping):
+            for task in (*polling, *beside, stopping):
                 task.cancel()
-            await asyncio.gather(*polling, stopping, everything, return_exceptions=True)
+            await asyncio.gather(*polling, *beside, stopping, everything, return_exceptions=True)
             await asyncio.gather(*(engine.settle(wait=not stopped) for engine in self.engines))
         for task in polling:
             if not task.cancelled():
@@ -62,6 +65,15 @@ class Sampler:
             on_poll(engine)
             if not patient and self._hopeless():
                 return
+            turn = max(turn + 1, math.ceil((loop.time() - start) / step - 1e-6))
+
+    async def _poll_tier(self, tier: LiveL2) -> None:
+        """In step with the engines, until they are done. A slow or dead tier delays none of them."""
+        loop, step = asyncio.get_running_loop(), self.plan.interval / self.plan.speed
+        start, turn = loop.time(), 0
+        while True:
+            await asyncio.sleep(start + turn * step - loop.time())
+            await tier.poll()
             turn = max(turn + 1, math.ceil((loop.time() - start) / step - 1e-6))
 
     def _hopeless(self) -> bool:
@@ -90,6 +102,11 @@ async def sampler(addresses: Iterable[str], plan: Plan) -> AsyncIterator[Sampler
             clients.append(client)
             engine = Engine(client, address, plan)
             engines.setdefault(engine.name, engine)
-        yield Sampler(tuple(engines.values()), plan)
+        tiers: dict[str, LiveL2] = {}
+        for spec in plan.l2:
+            clients.append(open_client())
+            tiers.setdefault(spec, LiveL2(clients[-1], spec, plan))
+        attach(tuple(engines.values()), tuple(tiers.values()))
+        yield Sampler(tuple(engines.values()), plan, tuple(tiers.values()))
     finally:
         await asyncio.gather(*(client.aclose() for client in clients))

@@ -37,6 +37,8 @@ class Plan:
     headers: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Fact] = field(default_factory=dict)
     speed: float = 1.0
+    l2: tuple[str, ...] = ()
+    """Addresses of host tiers, each "URL" or "ENGINE=URL"."""
 
 
 class Engine:

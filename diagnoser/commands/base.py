@@ -139,6 +139,16 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     )
 
 
+L2_HELP = """\
+a page of a host tier (LMCache server, Mooncake master, KVBM) beside the engines; may be repeated. It serves the
+engines on its host, else all; ENGINE=URL names one. If it does not answer, only the state of L2 is unknown"""
+
+
+def add_l2(parser: argparse.ArgumentParser, what: str, metavar: str) -> None:
+    """Pages of host tiers at addresses of their own."""
+    parser.add_argument("--l2", action="append", default=[], metavar=metavar, help=what)
+
+
 def add_facts(parser: argparse.ArgumentParser) -> None:
     """Facts and rules."""
     group = parser.add_argument_group("what you know")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diagnoser.commands.base import Command, add_facts, add_http, add_output, add_window
+from diagnoser.commands.base import L2_HELP, Command, add_facts, add_http, add_l2, add_output, add_window
 from diagnoser.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     """Command line."""
     parser.add_argument("urls", nargs="+", metavar="URL", help="host:port, or a URL; without a path /metrics is read")
     add_window(parser)
+    add_l2(parser, L2_HELP, "[ENGINE=]URL")
     add_http(parser)
     add_facts(parser)
     add_output(parser)
@@ -51,7 +52,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
             f"--interval {args.interval:g}s is longer than --window {args.window:g}s: no two pages would fall into it."
         )
     headers = config.headers_of(args.header, args.header_file)
-    return Plan(args.window, args.interval, args.timeout, headers, setup.facts(args))
+    return Plan(args.window, args.interval, args.timeout, headers, setup.facts(args), l2=tuple(args.l2))
 
 
 async def sampled(urls: Sequence[str], plan: Plan, what: str) -> tuple[tuple[Window, ...], tuple[str, ...]]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from diagnoser.commands.base import Command, add_facts, add_output, duration
+from diagnoser.commands.base import Command, add_facts, add_l2, add_output, duration
 
 if TYPE_CHECKING:
     from diagnoser.model import Diagnosis, Fact
@@ -31,6 +31,8 @@ def options(parser: argparse.ArgumentParser) -> None:
         help="the window that ends at 02:14:05, 2026-11-29T02:14:05Z (UTC), +90s or unix seconds",
     )
     which.add_argument("--last", action="store_true", help="the last window instead of the worst")
+    what = "a recording of host tier pages of the same time, for all engines or one; sub-folders are joined anyway"
+    add_l2(parser, what, "[ENGINE=]RECORDING")
     add_facts(parser)
     add_output(parser)
 
@@ -56,7 +58,14 @@ def _instants(
 ) -> Iterator[Instant]:
     from diagnoser.replay import replay
 
-    return replay(recording, book, facts, args.window, args.step)
+    return replay(recording, book, facts, args.window, args.step, _beside(args))
+
+
+def _beside(args: argparse.Namespace) -> list[tuple[str, Recording]]:
+    from diagnoser.l2pages import split_spec
+    from diagnoser.sources.recording import open_recording
+
+    return [(only, open_recording(path)) for only, path in map(split_spec, args.l2)]
 
 
 def _one(recording: Recording, book: Rulebook, facts: Mapping[str, Fact], args: argparse.Namespace) -> int:
@@ -67,7 +76,8 @@ def _one(recording: Recording, book: Rulebook, facts: Mapping[str, Fact], args: 
 
     first, last = span(recording)
     at = last if args.at is None else config.moment(args.at, first, last)
-    return setup.show(Report(instant(recording, book, facts, args.window, at), recording.warnings), args)
+    found = instant(recording, book, facts, args.window, at, _beside(args))
+    return setup.show(Report(found, recording.warnings), args)
 
 
 def _stream(instants: Iterator[Instant], recording: Recording, args: argparse.Namespace) -> int:

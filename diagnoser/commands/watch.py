@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from diagnoser.commands.base import Command, add_facts, add_http, add_window, duration
+from diagnoser.commands.base import L2_HELP, Command, add_facts, add_http, add_l2, add_window, duration
 from diagnoser.commands.live import Interruptible, check_addresses, plan_of
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--duration", type=duration, default=None, metavar="10m", help="stop after this time (default: at Ctrl-C)"
     )
+    add_l2(parser, L2_HELP, "[ENGINE=]URL")
     add_http(parser)
     add_facts(parser)
 
