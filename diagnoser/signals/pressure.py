@@ -37,7 +37,9 @@ SIGNALS = (
         "running requests thrown out a second",
         lambda v, _: v.rate("preemptions_total"),
     ),
-    Signal("preemptions_per_completion", "ratio", "requests thrown out for each that finished", _per_completion),
+    Signal(
+        "preemptions_per_completion", "per completion", "thrown out for each request that finished", _per_completion
+    ),
     Signal("recompute_tokens_rate", "tokens/s", "tokens prefilled a second time", _recompute),
     Signal(
         "rejected_requests",

@@ -30,12 +30,20 @@ def pool_at_end(view: View, params: Params) -> PoolState:
         scalar(params, "pool_range_ratio") * capacity,
         end_of_step=_text(view, "gauge_timing") == "end_of_step",
     )
-    caching = last.pool.evictable != 0
-    room = Range(0.0, capacity - low) if caching else _quantity(capacity - high, capacity - low)
-    exact = [s.pool for s in view.snapshots if s.at > since and isinstance(s.pool.evictable, float | int)]
-    evictable = _spread([p.evictable for p in exact]) if exact and caching else (room if caching else 0.0)
-    available = _spread([p.available for p in exact]) if exact and caching else room
+    evictable, available = _split(view, since, Range(capacity - high, capacity - low))
     return PoolState(capacity, _quantity(low, high), evictable, available, last.pool.reason, last.pool.name)
+
+
+def _split(view: View, since: float, free: Range) -> tuple[Quantity, Quantity]:
+    """Evictable and available tokens: as the engine tells them, or whatever part of `free` each may be."""
+    recent = [s.pool for s in view.snapshots if s.at > since]
+    if _text(view, "gauge_timing") != "end_of_step" and all(isinstance(p.evictable, float | int) for p in recent):
+        return _spread([p.evictable for p in recent]), _spread([p.available for p in recent])
+    if _text(view, "enable_prefix_caching").lower() in ("false", "0", "0.0"):
+        return 0.0, _quantity(free.low, free.high)
+    last = recent[-1].evictable
+    most = min(free.high, last.high) if isinstance(last, Range) else free.high
+    return _quantity(0.0, most), _quantity(0.0, free.high)
 
 
 def _text(view: View, name: str) -> str:
