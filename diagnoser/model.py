@@ -172,6 +172,10 @@ class EngineId:
     model: str | None = None
 
 
+NOT_IN_VERSION = "not in this version"
+"""How a reason in `Snapshot.missing` begins when a newer release exports the reading."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One engine rank at one instant, in our own names (diagnoser/engines/base.py lists them).
@@ -279,6 +283,28 @@ class Remedy:
     flag: str
     effect: str
     side_effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What one change would do to admission, as far as the window tells.
+
+    `helps` None means that it cannot be said. `concurrency` is requests that could run, `rho` arrivals over what could
+    be served after the change, `queue_growth` requests a second (negative: it drains).
+    """
+
+    id: str
+    change: str
+    helps: bool | None
+    reason: str
+    """Why nothing changes, or why nothing can be said; else empty."""
+    concurrency: float | None = None
+    rho: float | None = None
+    queue_growth: float | None = None
+    queue: str = ""
+    """The queue in words: "drains in 40 s", "grows by 0.3 a second"."""
+    assumption: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

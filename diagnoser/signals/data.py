@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+from diagnoser.model import NOT_IN_VERSION
 from diagnoser.signals.base import Params, Signal
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
@@ -47,6 +48,33 @@ def _queue_known(view: View, _: Params) -> Result:
     return Found(float(not names), tuple(names))
 
 
+DECISIVE = (
+    "waiting_deferred_requests",
+    "preemptions_total",
+    "l1_capacity_tokens",
+    "new_token_ratio",
+    "decode_passes_total",
+    "prefill_passes_total",
+    "l1_evictable_tokens",
+)
+"""Readings that a verdict is surer with."""
+
+
+def _newer_readings(view: View, _: Params) -> Result:
+    """How many decisive readings only a newer release exports; the series are the reasons, with that release."""
+    if not view.snapshots:
+        return Missing("no page in the window")
+    reasons = [view.snapshots[-1].missing.get(name, "") for name in DECISIVE]
+    lacking = dict.fromkeys(reason for reason in reasons if reason.startswith(NOT_IN_VERSION))
+    return Found(float(len(lacking)), tuple(lacking))
+
+
+def _last_page_age(view: View, _: Params) -> Result:
+    if not view.snapshots:
+        return Missing("no page in the window")
+    return Found(max(0.0, view.window.end - view.snapshots[-1].at))
+
+
 def _window_gap(view: View, _: Params) -> Result:
     if len(view.snapshots) < 2:
         return Missing("needs two pages")
@@ -77,6 +105,8 @@ SIGNALS = (
         lambda view, _: _bad_series(False, view),
     ),
     Signal("queue_metrics_present", "bool", "the pages tell how many requests run and wait", _queue_known),
+    Signal("newer_readings", "readings", "decisive readings that only a newer release exports", _newer_readings),
+    Signal("last_page_age_seconds", "seconds", "age of the newest page at the window's end", _last_page_age),
     Signal("scrape_gap_seconds", "seconds", "longest time without a page inside the window", _window_gap),
     Signal("scrape_interval_seconds", "seconds", "mean time between two pages", _interval),
 )

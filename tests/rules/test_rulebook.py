@@ -31,6 +31,7 @@ LOOK_ALIKES = {
     "engine_paused",
     "decode_slow",
     "traffic_mix",
+    "data_stale",
 }
 GOOD = """
 id: mine
