@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from l2_story import state_of
 
 from diagnoser.model import L2State, Reading, TierState
-from diagnoser.tiers import Thresholds, state, tiers
+from diagnoser.tiers import tiers
 
-LIMITS = Thresholds(resident_low_ratio=0.7, resident_full_ratio=0.95)
 IDLE = {L2State.IDLE_SPACE, L2State.IDLE_TRAFFIC, L2State.UNKNOWN}
 FULL = {L2State.FULL_NORMAL, L2State.TOO_SMALL, L2State.UNKNOWN}
 ENGINE = "vllm-0.32.0"
@@ -18,7 +18,7 @@ GIB16 = 16 * 2**30
 
 def _over_window(tier, name: str, **options: object) -> tuple[TierState, L2State, str]:
     (first,), (last,) = tier(name, 0, **options), tier(name, -1, **options)
-    found, reason = state(first, last, 50, LIMITS)
+    found, reason = state_of(first, last, 50)
     return last, found, reason
 
 
@@ -124,7 +124,7 @@ def test_presence(tier, name: str, presence: bool | None) -> None:
     for seen in tier(name):
         assert seen.presence is presence
         assert seen.reason
-        found, _ = state(seen, seen, 0, LIMITS)
+        found, _ = state_of(seen)
         if presence is not True:
             assert found is (L2State.ABSENT if presence is False else L2State.UNKNOWN)
 
@@ -145,7 +145,7 @@ def test_a_connector_that_publishes_elsewhere_is_not_absent(tier_of_text) -> Non
 def test_hisparse_governs_admission(tier_of_text) -> None:
     page = 'vllm:num_requests_running{engine="0"} 1\nvllm:hisparse_host_cache_usage_perc{engine="0"} 0.1'
     (seen,) = tier_of_text(page)
-    assert state(seen, seen, 0, LIMITS)[0] is L2State.GOVERNS_ADMISSION
+    assert state_of(seen)[0] is L2State.GOVERNS_ADMISSION
     (flagged,) = tier_of_text("sglang:token_usage 0.1\nsglang:hicache_host_total_tokens 9", enable_hisparse=True)
     assert flagged.governs_admission
 
@@ -178,7 +178,7 @@ def _tier(**counters: float) -> TierState:
 
 def test_one_page_proves_no_rate() -> None:
     busy = replace(_tier(stored_total=5, loaded_total=5, errors_total=9, dropped_total=9), capacity=None)
-    assert state(busy, busy, 0, LIMITS)[0] is L2State.UNKNOWN
+    assert state_of(busy)[0] is L2State.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -194,14 +194,14 @@ def test_one_page_proves_no_rate() -> None:
             {"evicted_total": 9, "stored_total": 1, "loaded_total": 1},
             L2State.IDLE_TRAFFIC,
         ),
-        ({"evicted_total": 9}, {"evicted_total": 9}, L2State.FULL_NORMAL),
+        ({"evicted_total": 9, "stored_total": 1}, {"evicted_total": 9, "stored_total": 3}, L2State.FULL_NORMAL),
         ({"evicted_total": 9}, {"evicted_total": 0}, L2State.IDLE_SPACE),
     ],
 )
 def test_state_machine(before: dict[str, float], after: dict[str, float], expected: L2State) -> None:
-    assert state(_tier(**before), _tier(**after), 30, LIMITS)[0] is expected
+    assert state_of(_tier(**before), _tier(**after))[0] is expected
 
 
 def test_nothing_between_the_limits_is_called_idle_or_full() -> None:
     filling = replace(_tier(stored_total=5), resident=80)
-    assert state(_tier(stored_total=1), filling, 30, LIMITS)[0] is L2State.UNKNOWN
+    assert state_of(_tier(stored_total=1), filling)[0] is L2State.UNKNOWN
