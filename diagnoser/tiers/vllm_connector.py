@@ -23,7 +23,8 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
     if engine.family != "vllm":
         return None
     series = Series(samples, ["vllm:"], "engine", engine.rank)
-    if series.has("vllm:nixl_"):
+    configured = str(facts["kv_connector"].value) if "kv_connector" in facts else ""
+    if series.has("vllm:nixl_") or "Nixl" in configured:
         return None  # a transport answers for itself: a prefill engine asks it for nothing
     queries, prompts = series.total(_QUERIES), series.total(_PROMPTS)
     counters = known({"query_tokens_total": queries, "hit_tokens_total": series.total(_HITS)})
@@ -31,6 +32,8 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
         return TierState("connector", None, reason=f"{_QUERIES} is not on the page (first in vLLM 0.12)")
     if queries.value > 0:
         return TierState("connector", None, counters=counters, reason=_ELSEWHERE)
+    if configured:
+        return TierState("connector", None, reason=f"{configured} is configured; its backend publishes elsewhere (--l2)")
     if prompts is not None and prompts.value > 0:
         return TierState("none", False, reason=f"{_QUERIES} is 0 although prompts were served: no KV connector")
     return TierState("connector", None, reason="no prompt was served yet, so no connector can have been asked")

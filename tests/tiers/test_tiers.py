@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from l2_story import state_of
+from l2_story import state_of, told
 
 from diagnoser.model import L2State, Reading, TierState
 from diagnoser.tiers import tiers
@@ -205,3 +205,142 @@ def test_state_machine(before: dict[str, float], after: dict[str, float], expect
 def test_nothing_between_the_limits_is_called_idle_or_full() -> None:
     filling = replace(_tier(stored_total=5), resident=80)
     assert state_of(_tier(stored_total=1), filling)[0] is L2State.UNKNOWN
+
+
+# ---------------------------------------------------------------- traps
+
+
+SGLANG = "sglang:token_usage 0.1\nsglang:hicache_host_total_tokens 100\nsglang:hicache_host_used_tokens 5\n"
+
+
+def test_tensor_parallel_ranks_and_priorities_repeat_one_count_of_tokens(tier_of_text) -> None:
+    ranks = "".join(
+        f'sglang:load_back_tokens_total{{tp_rank="{rank}",pool="{pool}"}} {count}\n'
+        for rank in range(8)
+        for pool, count in (("kv", 40), ("mamba", 3))
+    )
+    (seen,) = tier_of_text(SGLANG + ranks)
+    assert seen.counters["loaded_total"].value == 40
+
+
+def test_bytes_are_of_a_rank_and_seconds_of_all_at_once(tier_of_text) -> None:
+    ranks = "".join(
+        f'sglang:load_back_bytes_total{{tp_rank="{rank}"}} 100\n'
+        f'sglang:load_back_duration_seconds_sum{{tp_rank="{rank}"}} 2\n'
+        for rank in range(8)
+    )
+    (seen,) = tier_of_text(SGLANG + ranks)
+    assert (seen.counters["load_bytes_total"].value, seen.counters["load_seconds_total"].value) == (800, 2)
+
+
+def test_of_two_host_pools_the_fuller_one_counts(tier_of_text) -> None:
+    states = "sglang:hicache_host_mamba_used_states 9\nsglang:hicache_host_mamba_total_states 10\n"
+    (seen,) = tier_of_text(SGLANG + states)
+    assert (seen.unit, seen.resident, seen.capacity) == ("states", 9, 10)
+    assert state_of(seen)[0] is not L2State.IDLE_SPACE
+    (roomy,) = tier_of_text(SGLANG + states.replace("states 9", "states 0"))
+    assert (roomy.unit, roomy.resident) == ("tokens", 5)
+
+
+def test_what_storage_could_not_fetch_tells_which_pool_was_short(tier_of_text) -> None:
+    name = "sglang:storage_prefetch_unfulfilled_tokens_total"
+    (seen,) = tier_of_text(
+        SGLANG
+        + f'{name}{{reason="device_capacity"}} 7\n{name}{{reason="host_capacity"}} 3\n{name}{{reason="deadline"}} 9\n'
+    )
+    assert seen.counters["l1_refused_total"].value == 7
+    assert seen.counters["dropped_total"].value == 3
+
+
+def test_lmcaches_l1_is_our_l2_and_its_l2_is_not(tier_of_text) -> None:
+    page = """
+    lmcache_mp_l1_memory_usage_bytes{l1_tag="a"} 25
+    lmcache_mp_l1_usage_ratio{l1_tag="a"} 0.25
+    lmcache_mp_l2_usage_bytes{l2_name="fs"} 9000
+    lmcache_mp_l2_evicted_objects_chunks_total 5
+    lmcache_mp_lookup_hit_l1_tokens_total 3
+    lmcache_mp_lookup_hit_l2_tokens_total 4
+    lmcache_mp_lookup_requested_tokens_total 10
+    vllm:num_requests_running{engine="0"} 1
+    """
+    (seen,) = tier_of_text(page)
+    assert (seen.capacity, seen.resident) == (100, 25)
+    assert seen.counters["evicted_total"].value == 0
+    assert seen.counters["hit_tokens_total"].value == 3
+    assert state_of(seen)[0] is L2State.IDLE_SPACE
+
+
+def test_lmcaches_hit_rate_of_an_idle_engine_is_not_read(tier_of_text) -> None:
+    page = """
+    lmcache:retrieve_hit_rate{worker_id="0"} 1
+    lmcache:num_stored_tokens_total{worker_id="0"} 5
+    lmcache:num_hit_tokens_total{worker_id="0"} 5
+    lmcache:num_lookup_tokens_total{worker_id="0"} 9
+    lmcache:num_lookup_hits_total{worker_id="0"} 5
+    vllm:num_requests_running{engine="0"} 1
+    """
+    (seen,) = tier_of_text(page)
+    found = told(seen, seen)
+    assert found.signals["l2_hit_ratio"].value is None
+    assert found.verdict.l2 is not L2State.IDLE_SPACE
+
+
+def test_counters_of_a_connector_without_a_connector(tier_of_text) -> None:
+    page = """
+    vllm:num_requests_running{engine="0"} 1
+    vllm:prompt_tokens_total{engine="0"} 10
+    vllm:external_prefix_cache_queries_total{engine="0"} 0
+    vllm:external_prefix_cache_hits_total{engine="0"} 0
+    """
+    (seen,) = tier_of_text(page)
+    assert state_of(seen, seen)[0] is L2State.ABSENT
+
+
+def test_nixl_is_a_transport_and_never_idle(tier_of_text) -> None:
+    page = """
+    vllm:num_requests_running{engine="0"} 1
+    vllm:prompt_tokens_total{engine="0"} 10
+    vllm:external_prefix_cache_queries_total{engine="0"} 0
+    vllm:nixl_bytes_transferred_sum{engine="0"} 0
+    """
+    (seen,) = tier_of_text(page)
+    assert (seen.backend, seen.presence) == ("nixl", None)
+    found, reason = state_of(seen, seen)
+    assert found is L2State.UNKNOWN
+    assert "keeps none" in reason
+    (told_so,) = tier_of_text(page.replace("vllm:nixl", "vllm:other"), kv_connector="NixlConnector")
+    assert told_so.backend == "nixl"
+
+
+def test_kvbm_without_traffic_is_not_called_idle(tier_of_text) -> None:
+    page = """
+    vllm:num_requests_running{engine="0"} 1
+    kvbm_offload_blocks_d2h 0
+    kvbm_onboard_blocks_h2d 0
+    kvbm_host_cache_hit_rate 1
+    """
+    (seen,) = tier_of_text(page)
+    assert (seen.backend, seen.presence) == ("kvbm", True)
+    found, reason = state_of(seen, seen)
+    assert found is L2State.UNKNOWN
+    assert "how full" in reason
+    (busy,) = tier_of_text(page.replace("h2d 0", "h2d 7"))
+    assert busy.counters["loaded_total"].value == 7
+
+
+def test_mooncakes_failures_are_misses(tier_of_text) -> None:
+    page = (
+        'vllm:num_requests_running{engine="0"} 1\nmaster_allocated_bytes 50\nmaster_total_capacity_bytes 100\n'
+        "master_get_replica_list_failures_total 9\nmaster_put_start_failures_total 9\n"
+    )
+    (seen,) = tier_of_text(page)
+    assert "errors_total" not in seen.counters
+    assert seen.scope == "cluster"
+
+
+def test_hisparse_is_no_copy_and_nothing_is_said_of_an_idle_tier(tier_of_text) -> None:
+    page = 'vllm:num_requests_running{engine="0"} 1\nvllm:hisparse_host_cache_usage_perc{engine="0"} 0.1'
+    (seen,) = tier_of_text(page)
+    found = told(seen, seen)
+    assert found.verdict.l2 is L2State.GOVERNS_ADMISSION
+    assert not any("L2" in text for text in found.not_remedies)
