@@ -33,7 +33,7 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
     if queries.value > 0:
         return TierState("connector", None, counters=counters, reason=_ELSEWHERE)
     if configured:
-        return TierState("connector", None, reason=f"{configured} is configured; its backend publishes elsewhere (--l2)")
+        return TierState("connector", None, reason=f"{configured} is configured and publishes elsewhere (--l2 URL)")
     if prompts is not None and prompts.value > 0:
         return TierState("none", False, reason=f"{_QUERIES} is 0 although prompts were served: no KV connector")
     return TierState("connector", None, reason="no prompt was served yet, so no connector can have been asked")
