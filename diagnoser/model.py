@@ -296,7 +296,7 @@ class WhatIf:
     id: str
     change: str
     helps: bool | None
-    reason: str
+    reason: str = ""
     """Why nothing changes, or why nothing can be said; else empty."""
     concurrency: float | None = None
     rho: float | None = None
@@ -305,6 +305,9 @@ class WhatIf:
     """The queue in words: "drains in 40 s", "grows by 0.3 a second"."""
     assumption: str = ""
     error: str = ""
+    pool_tokens: float | None = None
+    """The pool that is asked for, where the change is a pool; `pool_low_tokens` is its lower estimate."""
+    pool_low_tokens: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,3 +401,5 @@ class Diagnosis:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     more_l2: MoreL2 | None = None
     ttft: Ttft | None = None
+    what_if: tuple[WhatIf, ...] = ()
+    """What each change would do, when a gate is closed."""

@@ -23,6 +23,7 @@ from diagnoser.signals.view import View
 from diagnoser.tiers import read_tier, tiers
 from diagnoser.ttft import by_cause
 from diagnoser.verdict import Case, decide
+from diagnoser.whatif import Limits, what_if
 
 UNKNOWN_ENGINE = "unknown"
 WORDS = ("target", "mode", "l2_phrase", "l2_sentence", "last_error", "engine")
@@ -172,7 +173,7 @@ def _diagnosis(
     words = {**words, "l2_phrase": found.phrase, "l2_sentence": found.reason}
     case = Case(row, checks, words, window.engine.family, window.facts, found.state)
     verdict, findings, remedies, not_remedies = decide(case, book)
-    return Diagnosis(
+    diagnosis = Diagnosis(
         engine=window.engine,
         at=window.end,
         window_seconds=window.seconds,
@@ -189,3 +190,10 @@ def _diagnosis(
         more_l2=found.more,
         ttft=by_cause(row, case.checks) if window.snapshots else None,
     )
+    bound = verdict.bottleneck != "none"
+    return replace(diagnosis, what_if=what_if(diagnosis, limits_of(book))) if bound else diagnosis
+
+
+def limits_of(book: Rulebook) -> Limits:
+    """The thresholds of the what-if."""
+    return Limits.of(book.number)

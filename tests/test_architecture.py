@@ -20,6 +20,7 @@ STAGES = {
     "verdict": EVERYBODY | {"rulebook", "signals"},
     "outputs": EVERYBODY | {"rulebook"},
     "capacity": EVERYBODY,
+    "whatif": EVERYBODY,
     "units": set(),
     "model": set(),
     "errors": set(),

@@ -6,11 +6,11 @@ from importlib import import_module
 
 from diagnoser.commands.base import Command
 
-NAMES = ("replay", "record", "mock", "page", "demo", "watch", "explain", "rules")
+NAMES = ("replay", "record", "mock", "page", "demo", "watch", "what-if", "capacity", "explain", "rules")
 """In the order of the help; `live` is what runs without a name."""
 
 
 def command(name: str) -> Command:
     """The command of that name."""
-    found: Command = import_module(f"{__name__}.{name}").COMMAND
+    found: Command = import_module(f"{__name__}.{name.replace('-', '')}").COMMAND
     return found

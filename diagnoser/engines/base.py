@@ -180,4 +180,5 @@ TRAITS: Mapping[str, str] = {
     "running_gauge_slack": "how many requests the running gauge may leave out",
     "single_pool": "1 if all layers share one pool of blocks",
     "reserves_output": "1 if admission also needs room for output that may come",
+    "queue_time_at_admission": "1 if the queue time is observed at the first scheduling, 0 if at the finish",
 }

@@ -111,5 +111,10 @@ ADAPTER = EngineAdapter(
     snapshots=snapshots,
     fact_queries=sglang_facts.QUERIES,
     # A prefill report leaves out the batch it admits (metrics_reporter.py:849): 7 of 8 slots with all 8 taken.
-    traits={"gauge_timing": "report", "running_gauge_slack": 1.0, "reserves_output": 1.0},
+    traits={
+        "gauge_timing": "report",
+        "running_gauge_slack": 1.0,
+        "reserves_output": 1.0,
+        "queue_time_at_admission": 1.0,
+    },
 )

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from diagnoser.model import Diagnosis, Evidence, MoreL2, Quantity, Range, TierState, Ttft
+from diagnoser.model import Diagnosis, Evidence, MoreL2, Quantity, Range, TierState, Ttft, WhatIf
 
 SCHEMA_VERSION = 1
 SCHEMA = Path(__file__).parents[1] / "schema" / "diagnosis.schema.json"
@@ -68,6 +68,7 @@ def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
             for r in diagnosis.remedies
         ],
         "not_remedies": list(diagnosis.not_remedies),
+        "what_if": [_what_if(one) for one in diagnosis.what_if],
         "facts": {f.name: {"value": f.value, "origin": f.origin} for f in diagnosis.facts.values()},
         "signals": {
             s.name: {
@@ -78,6 +79,23 @@ def as_data(diagnosis: Diagnosis) -> dict[str, Any]:
             }
             for s in diagnosis.signals.values()
         },
+    }
+
+
+def _what_if(one: WhatIf) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "change": one.change,
+        "helps": one.helps,
+        "reason": one.reason,
+        "concurrency": _number(one.concurrency),
+        "rho": _number(one.rho),
+        "queue_growth": _number(one.queue_growth),
+        "queue": one.queue,
+        "assumption": one.assumption,
+        "error": one.error,
+        "pool_tokens": _number(one.pool_tokens),
+        "pool_low_tokens": _number(one.pool_low_tokens),
     }
 
 
