@@ -80,6 +80,7 @@ def _check(check: Check, book: Rulebook) -> Iterator[str]:
     yield _thresholds(_used(check, book)) if _used(check, book) else ""
     yield f"Source: {check.source}"
     yield f"Finding when yes: `{check.finding}`" if check.finding else ""
+    yield "Settles when yes: " + ", ".join(f"`{t}` = `{v}`" for t, v in check.settles.items()) if check.settles else ""
     yield f"[All checks](README.md) · `diagnose explain {check.id}`"
 
 

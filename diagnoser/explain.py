@@ -41,7 +41,9 @@ def _check(check: Check) -> str:
         ("no if", _condition(check.no) if check.no else "otherwise, if it is known"),
     ]
     rest = [("unknown", check.unknown), ("why", check.rationale), ("source", check.source), ("more", check.doc)]
-    return _paragraphs([("label", f"{check.label} ({check.kind}, {check.severity})"), *yes, *rest])
+    settles = ", ".join(f"{topic} = {value}" for topic, value in check.settles.items())
+    label = ("label", f"{check.label} ({check.kind}, {check.severity})")
+    return _paragraphs([label, *yes, *rest, *([("a yes settles", settles)] if settles else [])])
 
 
 def _verdict(rule: VerdictRule, book: Rulebook) -> str:

@@ -84,7 +84,10 @@ def _state(diagnosis: Diagnosis) -> str:
     rest = words.rest_words(pool)
     rows = [("L1", _safe(f"{l1}; {rest}" if rest else l1)), ("L2", _safe(words.tier_words(diagnosis)))]
     ttft = words.ttft_words(diagnosis).replace(words.NO_BREAK, " ")
-    return _table(("", "state"), [*rows, *([("TTFT", _safe(ttft))] if ttft else [])])
+    more, now = words.more_l2(diagnosis), words.ttft_now(diagnosis)
+    rows += [("more L2?", _safe(more))] if more and words.asks_for_l2(diagnosis) else []
+    rows += [("TTFT", _safe(ttft))] if ttft else []
+    return _table(("", "state"), [*rows, *([("", _safe(now))] if now else [])])
 
 
 def _checks(diagnosis: Diagnosis, look: Look) -> str:

@@ -200,6 +200,11 @@ def ttft_now(diagnosis: Diagnosis) -> str:
     return " ".join(s for s in sentences if s.startswith(("Estimate", "No first token", "The parts are not known")))
 
 
+def asks_for_l2(diagnosis: Diagnosis) -> bool:
+    """Would a reader of this verdict think of more host cache?"""
+    return diagnosis.verdict.bottleneck in ("l1", "prefill", "l2_transfer")
+
+
 def more_l2(diagnosis: Diagnosis) -> str:
     """Would more L2 help? One line; "" where nobody would ask."""
     more = diagnosis.more_l2

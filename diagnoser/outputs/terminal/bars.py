@@ -39,7 +39,7 @@ def bars(diagnosis: Diagnosis, look: Look) -> list[Text]:
     lines += _line("L1", _pool(diagnosis, cells), _pool_words(diagnosis, room), look)
     if look.terse < 2 or diagnosis.verdict.l2 is not L2State.ABSENT:
         lines += _line("L2", _tier(diagnosis, cells), words.tier_words(diagnosis), look)
-        more = words.more_l2(diagnosis) if diagnosis.verdict.bottleneck in ("l1", "prefill", "l2_transfer") else ""
+        more = words.more_l2(diagnosis) if words.asks_for_l2(diagnosis) else ""
         lines += wrapped(more, look.width, Text(" " * INDENT).append("More L2?  ", "bold")) if more else []
     said, now = words.ttft_words(diagnosis), "" if look.terse else words.ttft_now(diagnosis)
     lines += _line("TTFT", _ttft(diagnosis, cells), said, look) if said else []
