@@ -146,7 +146,8 @@ def tier_words(diagnosis: Diagnosis) -> str:
     if tier.governs_admission:
         name += ", part of the pool"
     if full is None or tier.capacity is None:
-        why = f": {clean(tier.reason)}" if tier.reason else ""
+        said = any(tier.reason in sentence for sentence in diagnosis.verdict.because)
+        why = f": {clean(tier.reason)}" if tier.reason and not said else ""
         return f"{name}; how full it is cannot be seen{why}"
     most = f"used {percents(full)}" if tier.resident is not None else f"used at most {percent(full[1])}"
     return f"{most} of {amount(tier.capacity, tier.unit)}, {name}"
@@ -181,16 +182,15 @@ def ttft_parts(diagnosis: Diagnosis) -> list[tuple[str, float]]:
     return [(part.name, part.share) for part in parts if part.share or (part.name == "queue" and part.share == 0)]
 
 
-def ttft_words(diagnosis: Diagnosis) -> str:
-    """Parts of TTFT, its P99, and what to say while the histograms lag. "" if nothing is known."""
-    said = [f"{PARTS[name]} {percent(value)}" for name, value in ttft_parts(diagnosis)]
+def ttft_words(diagnosis: Diagnosis, brief: bool = False) -> str:
+    """Parts of TTFT, its P99, and, unless brief, how old the parts are. "" if nothing is known."""
+    said = [f"{PARTS[name]} {percent(value)}".replace(" ", NO_BREAK) for name, value in ttft_parts(diagnosis)]
     p99, ttft = ttft_p99(diagnosis), diagnosis.ttft
     parts = [", ".join(said)] if said else []
     parts += [(f"P99 in {p99}" if p99[0] == "(" else f"P99 {p99}").replace(" ", NO_BREAK)] if p99 else []
-    if ttft is not None and (said or p99):
-        parts += (
-            [ttft.basis] if said and "earlier" in ttft.basis and ttft.mean_seconds and ttft.mean_seconds >= 1 else []
-        )
+    slow = ttft is not None and (ttft.mean_seconds or 0.0) >= 1
+    if said and not brief and ttft is not None and slow and "earlier" in ttft.basis:
+        parts.append(ttft.basis)
     return "; ".join(parts)
 
 

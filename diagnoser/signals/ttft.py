@@ -92,12 +92,14 @@ def _rest(view: View, params: Params) -> Result:
 
 
 def _load(view: View, _: Params) -> Result:
-    """Mean wait for a load from L2, of every first token: requests in that stage by first tokens a second (Little)."""
+    """Mean wait for a load from L2, of every first token: requests in that stage by first tokens a second (Little).
+
+    Only loads in progress: whose load has not begun or is done waits for KV space or a slot, as others do.
+    """
     tier = next((s.l2 for s in reversed(view.snapshots) if s.l2 is not None), None)
     if tier is not None and tier.presence is False:
         return Found(0.0)
-    stages = ("kv_fetch_waiting_requests", "kv_fetch_in_progress_requests", "kv_fetch_done_requests")
-    counted = [sum(s.value(name) or 0.0 for name in stages) for s in view.snapshots if s.value(stages[1]) is not None]
+    counted = [value for _, value in view.values("kv_fetch_in_progress_requests")]
     if not counted:
         return Missing("this version does not count the requests that wait for a load (vLLM 0.32)")
     if not any(counted):

@@ -91,7 +91,10 @@ def test_prefill_may_hold_requests_thrown_out_before_their_first_token() -> None
 
 def test_a_load_from_l2_is_taken_out_of_the_queue_time() -> None:
     stage = 'vllm:num_requests_kv_fetch_by_stage{{engine="0",model_name="m",stage="{}"}}'
-    loading = {stage.format(name): n for name, n in (("waiting_to_start", 1.0), ("in_progress", 1.0))}
+    loading = {
+        stage.format(name): n
+        for name, n in (("in_progress", 2.0), ("waiting_to_start", 5.0), ("completed_waiting", 5.0))
+    }
     queries = {'vllm:external_prefix_cache_queries_total{engine="0",model_name="m"}': 5.0}
     start = page(2, {0.5: 0.0}, finished(0, 6, 2, 20)) | loading | queries
     end = page(2, {0.5: 30.0}, finished(30, 6, 2, 20)) | loading | queries

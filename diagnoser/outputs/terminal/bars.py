@@ -39,18 +39,24 @@ def bars(diagnosis: Diagnosis, look: Look) -> list[Text]:
     lines += _line("L1", _pool(diagnosis, cells), _pool_words(diagnosis, room), look)
     if look.terse < 2 or diagnosis.verdict.l2 is not L2State.ABSENT:
         lines += _line("L2", _tier(diagnosis, cells), words.tier_words(diagnosis), look)
-        more = words.more_l2(diagnosis) if words.asks_for_l2(diagnosis) else ""
-        lines += wrapped(more, look.width, Text(" " * INDENT).append("More L2?  ", "bold")) if more else []
-    said, now = words.ttft_words(diagnosis), "" if look.terse else words.ttft_now(diagnosis)
+        lines += _more_l2(diagnosis, look)
+    said, now = words.ttft_words(diagnosis, bool(look.terse)), "" if look.terse else words.ttft_now(diagnosis)
     lines += _line("TTFT", _ttft(diagnosis, cells), said, look) if said else []
     return lines + (wrapped(now, look.width, Text(" " * (INDENT + LABEL))) if now else [])
+
+
+def _more_l2(diagnosis: Diagnosis, look: Look) -> list[Text]:
+    """Would more of it help? One line where the screen is small."""
+    said = words.more_l2(diagnosis) if words.asks_for_l2(diagnosis) else ""
+    head = Text(" " * INDENT).append("More L2?  ", "bold")
+    return [] if not said else [clipped(said, look.width, head)] if look.terse else wrapped(said, look.width, head)
 
 
 def _line(label: str, bar: Text | None, said: str, look: Look) -> list[Text]:
     head = Text(" " * INDENT).append(f"{label:<{LABEL}}", "bold")
     if bar is not None:
         head.append_text(bar).append("  ")
-    return [clipped(said, look.width, head)] if look.terse > 1 and label == "L2" else wrapped(said, look.width, head)
+    return [clipped(said, look.width, head)] if look.terse > 1 and label != "L1" else wrapped(said, look.width, head)
 
 
 def _pool_words(diagnosis: Diagnosis, room: int) -> str:
