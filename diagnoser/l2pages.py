@@ -29,12 +29,15 @@ class L2Page:
         self.shared = shared
         """It serves several of the targets, so its counters are of all of them."""
         self._polls: deque[Scrape] = deque()
+        self._seen: dict[tuple[float, EngineId], tuple[Mapping[str, Fact], TierState]] = {}
+        """What was read already: every window asks again for all of its pages."""
 
     def add(self, scrape: Scrape) -> None:
         """Keeps one poll, in time order."""
         self._polls.append(scrape)
         while len(self._polls) > 2 and self._polls[1].at < scrape.at - self.keep_seconds - MAX_AGE_SECONDS:
             self._polls.popleft()
+            self._seen = {key: seen for key, seen in self._seen.items() if key[0] >= self._polls[0].at}
 
     def state(self, snapshot: Snapshot, facts: Mapping[str, Fact]) -> TierState:
         """What the page of that time says of the engine's tier; not known if there is none, with the reason."""
@@ -43,7 +46,10 @@ class L2Page:
         if page is None:
             why = next((p.error for p in reversed(polls) if p.error), None)
             return TierState("unknown", None, reason=why or f"{self.name} gave no page of L2 at that time")
-        seen = read_tier(page.samples, snapshot.engine, {**snapshot.facts, **facts})
+        known, seen = self._seen.get((page.at, snapshot.engine), (None, None))
+        if seen is None or known is not facts:
+            seen = read_tier(page.samples, snapshot.engine, {**snapshot.facts, **facts})
+            self._seen[(page.at, snapshot.engine)] = facts, seen
         scope = "node" if self.shared and seen.scope == "engine" else seen.scope
         return replace(seen, scope=scope, at=page.at)
 

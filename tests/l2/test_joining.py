@@ -100,6 +100,21 @@ def test_a_recording_of_l2_only_is_diagnosed_as_no_engine() -> None:
     assert found.verdict.bottleneck == "unreachable"
 
 
+def test_hisparse_switches_off_that_only_l1_bounds(tmp_path: Path) -> None:
+    root = folder(tmp_path, engine=ENGINE)
+    for page in (root / "engine").glob("*.prom"):
+        text = page.read_text().rstrip("\n")
+        page.write_text(f'{text}\nvllm:hisparse_host_cache_usage_perc{{engine="0"}} 0.97\n')
+    (found,) = at_end(root / "engine")
+    assert found.verdict.bottleneck == "l1"
+    assert found.verdict.l2 is L2State.GOVERNS_ADMISSION
+    assert "HiSparse" in found.verdict.headline
+    assert any("bounds admission" in sentence for sentence in found.verdict.because)
+    assert not any("L2" in text for text in found.not_remedies)
+    assert found.more_l2 is not None
+    assert found.more_l2.answer == "yes"
+
+
 # ---------------------------------------------------------------- who is served
 
 
