@@ -306,8 +306,9 @@ class WhatIf:
     assumption: str = ""
     error: str = ""
     pool_tokens: float | None = None
-    """The pool that is asked for, where the change is a pool; `pool_low_tokens` is its lower estimate."""
+    """The pool that is asked for, where the change is a pool, with its lower and upper estimate."""
     pool_low_tokens: float | None = None
+    pool_high_tokens: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

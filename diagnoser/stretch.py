@@ -1,4 +1,4 @@
-"""The stretch of a recording that a what-if is about: as long as the same gate stayed closed while requests kept coming.
+"""The stretch of a recording that a what-if is about: as long as one gate stayed closed while requests kept coming.
 
 A longer window makes rates steadier, and one that mixes states makes them wrong.
 """
@@ -9,16 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from diagnoser.model import Diagnosis, Fact
-from diagnoser.pipeline import limits_of
-from diagnoser.replay import instant, replay
+from diagnoser.pipeline import limits_of, snapshots_of
+from diagnoser.replay import instant, replay, scrapes
 from diagnoser.rulebook.rules import Rulebook
+from diagnoser.signals.requests import waiting
 from diagnoser.sources.recording import Recording
 from diagnoser.whatif import what_if
 
-STILL_COMING = 0.7
-"""A window at the end of the stretch in which fewer than this part of the usual requests came belongs to the time after
-the load; its queue drains or was given up.
+STILL_COMING = 0.85
+"""A window at the end of the stretch in which fewer than this part of the usual requests (the upper quartile) came
+reaches into the time after the load, when the queue drains or is given up.
 """
+
+LONGEST_BREAK = 2.0
+"""The gate may open for two windows in between: a load at the edge of what fits has its queue come and go."""
 
 Key = tuple[str, str]
 
@@ -37,30 +41,51 @@ def diagnosed(
             found.setdefault((one.engine.target, one.engine.rank), []).append(one)
     out = []
     for key, ones in found.items():
-        first, last = _stretch(ones, bad)
-        span = last.at - first.at + window
-        chosen = instant(recording, book, facts, span, last.at)
-        out += [with_what_if(one, book) for one in chosen if (one.engine.target, one.engine.rank) == key]
+        kept = _stretch(ones, bad)
+        start = max(kept[0].at - window, _queue_starts(recording, facts, key, kept[0].at - window, kept[-1].at))
+        chosen = instant(recording, book, facts, max(window, kept[-1].at - start), kept[-1].at)
+        mine = [one for one in chosen if (one.engine.target, one.engine.rank) == key]
+        out += [with_what_if(one, book, _busiest(kept, window)) for one in mine]
     return out
 
 
-def with_what_if(diagnosis: Diagnosis, book: Rulebook) -> Diagnosis:
+def _queue_starts(recording: Recording, facts: Mapping[str, Fact], key: Key, since: float, until: float) -> float:
+    """When somebody waits for the first time: before that the engine had less to do than it could."""
+    for target in (t for t in recording.targets if t.name == key[0]):
+        for scrape in scrapes(target, since, until):
+            if any(s.engine.rank == key[1] and (waiting(s) or 0.0) > 0 for s in snapshots_of(scrape, facts)):
+                return scrape.at
+    return since
+
+
+def _busiest(kept: Sequence[Diagnosis], window: float) -> float | None:
+    """Arrivals a second in the busiest two windows on end: what a pool without a lasting queue has to carry.
+
+    A shorter burst makes a short queue; a longer mean hides the minute in which the queue grew.
+    """
+    pairs = [(a, b) for a in kept for b in kept if abs(b.at - a.at - window) < window / 12]
+    return max(((_arriving(a) + _arriving(b)) / 2 for a, b in pairs), default=None)
+
+
+def with_what_if(diagnosis: Diagnosis, book: Rulebook, busiest: float | None = None) -> Diagnosis:
     """The diagnosis with its what-if, also where no gate is closed."""
-    return replace(diagnosis, what_if=what_if(diagnosis, limits_of(book)))
+    return replace(diagnosis, what_if=what_if(diagnosis, limits_of(book), busiest))
 
 
-def _stretch(ones: Sequence[Diagnosis], bad: Callable[[Diagnosis], tuple[int, float]]) -> tuple[Diagnosis, Diagnosis]:
-    """First and last window of the worst state, around its worst window."""
+def _stretch(ones: Sequence[Diagnosis], bad: Callable[[Diagnosis], tuple[int, float]]) -> Sequence[Diagnosis]:
+    """The windows of the worst state, around its worst window, as long as requests kept coming."""
     worst = max(range(len(ones)), key=lambda i: (bad(ones[i]), i))
+    same = [i for i, one in enumerate(ones) if _same(one, ones[worst])]
     first = last = worst
-    while first > 0 and _same(ones[first - 1], ones[worst]):
-        first -= 1
-    while last < len(ones) - 1 and _same(ones[last + 1], ones[worst]):
-        last += 1
-    usual = max(_arriving(one) for one in ones[first : last + 1])
+    for i in reversed([i for i in same if i < worst]):
+        first = i if ones[first].at - ones[i].at <= LONGEST_BREAK * ones[i].window_seconds else first
+    for i in (i for i in same if i > worst):
+        last = i if ones[i].at - ones[last].at <= LONGEST_BREAK * ones[i].window_seconds else last
+    rates = sorted(_arriving(one) for one in ones[first : last + 1])
+    usual = rates[3 * len(rates) // 4]
     while last > first and _arriving(ones[last]) < STILL_COMING * usual:
         last -= 1
-    return ones[first], ones[last]
+    return ones[first : last + 1]
 
 
 def _same(one: Diagnosis, other: Diagnosis) -> bool:

@@ -43,7 +43,8 @@ def _recorded(paths: list[str], book: Rulebook, args: argparse.Namespace, notes:
     from diagnoser.sources.recording import open_recording
     from diagnoser.stretch import diagnosed
 
-    facts, found = setup.facts(args), list[Diagnosis]()
+    facts = setup.facts(args)
+    found: list[Diagnosis] = []
     for path in paths:
         recording = open_recording(path)
         found += diagnosed(recording, book, facts, args.window, badness)

@@ -96,6 +96,7 @@ def _what_if(one: WhatIf) -> dict[str, Any]:
         "error": one.error,
         "pool_tokens": _number(one.pool_tokens),
         "pool_low_tokens": _number(one.pool_low_tokens),
+        "pool_high_tokens": _number(one.pool_high_tokens),
     }
 
 

@@ -52,9 +52,11 @@ def effect(one: WhatIf) -> str:
         return f"cannot be said ({one.reason})"
     if not one.helps and one.reason:
         return one.reason if one.reason.startswith("no change") else f"no change ({one.reason})"
-    low = f", {one.pool_low_tokens:,.0f} if steps take no longer" if one.pool_low_tokens else ""
-    runs = "" if one.concurrency is None else f", about {one.concurrency:.0f} at once"
-    return f"{one.queue}{low or ''}{runs}, rho {one.rho:.2f}" if one.rho is not None else f"{one.queue}{low}{runs}"
+    low, high = one.pool_low_tokens, one.pool_high_tokens
+    between = f" ({low:,.0f} to {high:,.0f})" if low is not None and high is not None else ""
+    runs = "" if one.concurrency is None else f", {one.concurrency:.0f} at once"
+    rho = "" if one.rho is None else f", rho {one.rho:.2f}"
+    return f"{one.queue}{between}{runs}{rho}"
 
 
 def _load(diagnosis: Diagnosis) -> str:

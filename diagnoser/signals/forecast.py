@@ -6,6 +6,7 @@ Source of the formulas: Little's law. Their measured errors: docs/forecast.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -125,7 +126,17 @@ def _required_low(found: Load, view: View, params: Params) -> Result:
 
 
 def _required(found: Load, view: View, params: Params) -> Result:
-    """The same, with all that is no fast decoding (prefill, recomputing, stalls) growing with the requests served."""
+    """The middle (on a scale of ratios) between the lower and the upper estimate: which part of the lost time grows
+    with the requests served cannot be told from outside.
+    """
+    low, high = _required_low(found, view, params), _required_high(found, view, params)
+    if isinstance(low, Missing) or isinstance(high, Missing):
+        return low if isinstance(low, Missing) else high
+    return Found(math.sqrt(low.value * high.value), found.series)
+
+
+def _required_high(found: Load, view: View, params: Params) -> Result:
+    """The pool if all that is no fast decoding (prefill, recomputing, stalls) grows with the requests served."""
     low, lost = _required_low(found, view, params), stretch(view, params)
     if isinstance(low, Missing) or isinstance(lost, Missing) or not found.refused:
         return low
@@ -133,8 +144,8 @@ def _required(found: Load, view: View, params: Params) -> Result:
     left = 1.0 - over * lost.value
     if left < scalar(params, "step_time_left_min"):
         return Missing(
-            f"no pool alone carries this load: {lost.value:.0%} of the time goes to prefill, recomputing and stalls,"
-            f" and {over:.1f} times as many requests would need all of it"
+            f"perhaps no pool alone carries this load: {lost.value:.0%} of the time goes to prefill, recomputing and"
+            f" stalls, and {over:.1f} times as many requests would need all of it"
         )
     return Found(low.value * (1.0 - lost.value) / left, found.series)
 
@@ -240,9 +251,10 @@ SIGNALS = (
         _of_load(_required_low),
     ),
     Signal(
-        "required_pool_tokens",
+        "required_pool_high_tokens",
         "tokens",
-        "pool for the target load, with slower steps as more requests are served",
-        _of_load(_required),
+        "the same if all that is no fast decoding grows with the requests served",
+        _of_load(_required_high),
     ),
+    Signal("required_pool_tokens", "tokens", "the middle of the two", _of_load(_required)),
 )

@@ -98,13 +98,17 @@ def stretch(view: View, params: Params) -> Result:
     """Share of the engine's time that goes to something else than decoding at its fastest: prefill, recomputing,
     stalls. 0..1.
 
-    One less the step of the fastest quarter over the mean step, over stretches of several steps while requests run.
+    What the mean step takes beyond those of the fastest quarter, over stretches of several steps while requests run.
+    Time between two pages without any step is a stall of the machine: it does not grow with the requests served.
     """
-    found, seconds, steps = [], 0.0, 0.0
+    found, seconds, steps, busy = [], 0.0, 0.0, 0.0
     for a, b in view.pairs():
         grew = _steps(a, b)
         if grew is None or not (a.value("running_requests") and b.value("running_requests")):
             seconds = steps = 0.0
+            continue
+        busy += b.at - a.at
+        if grew == 0:
             continue
         seconds, steps = seconds + b.at - a.at, steps + grew
         if steps >= scalar(params, "stretch_steps_min"):
@@ -112,7 +116,8 @@ def stretch(view: View, params: Params) -> Result:
             seconds = steps = 0.0
     if len(found) < scalar(params, "stretch_parts_min"):
         return Missing("too few steps counted in the window")
-    return Found(1.0 - _fastest(sorted(found), scalar(params, "fast_steps_ratio")) / _mean_step(found))
+    fast, slow = _fastest(sorted(found), scalar(params, "fast_steps_ratio")), _mean_step(found)
+    return Found((slow - fast) * sum(n for _, n in found) / busy)
 
 
 def _mean_step(parts: list[tuple[float, float]]) -> float:

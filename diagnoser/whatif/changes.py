@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from diagnoser.model import Diagnosis, L2State, WhatIf
@@ -21,8 +22,11 @@ NAMES = {POOL: "KV space", SLOTS: "slots", STEP: "prefill"}
 SHORTER, MORE = 0.7, 1.1
 
 
-def what_if(diagnosis: Diagnosis, limits: Limits) -> tuple[WhatIf, ...]:
-    """Every change that this engine can make, or nothing where no gate of ours binds."""
+def what_if(diagnosis: Diagnosis, limits: Limits, busiest: float | None = None) -> tuple[WhatIf, ...]:
+    """Every change that this engine can make, or nothing where no gate of ours binds.
+
+    `busiest` is what arrived a second at the busiest, if the diagnosis is about a longer time; a pool is sized for it.
+    """
     binds = BINDS.get(diagnosis.verdict.bottleneck)
     if binds is None:
         return ()
@@ -31,7 +35,7 @@ def what_if(diagnosis: Diagnosis, limits: Limits) -> tuple[WhatIf, ...]:
     if isinstance(found, str):
         return (*(unsaid(change, found) for change in changes), _twice_l2(diagnosis))
     told = (_told(change, binds, found, limits) for change in changes)
-    return (_required(binds, found, limits), *told, _twice_l2(diagnosis))
+    return (_required(binds, found.busier(busiest), limits), *told, _twice_l2(diagnosis))
 
 
 def _told(change: Change, binds: str, load: Load, limits: Limits) -> WhatIf:
@@ -85,21 +89,24 @@ def _required(binds: str, load: Load, limits: Limits) -> WhatIf:
         return nothing(
             Change("required_pool", "a larger pool", POOL, 1.0, ""), f"{IN_WORDS[binds]}, not KV space", load
         )
-    tokens, low = load.required(limits), load.required_low(limits)
-    if tokens is None:
-        why = f"prefill, recomputing and stalls take {load.lost:.0%} of the time and grow with the requests served"
+    low, high = load.required(limits)
+    if high is None:
+        why = f"{load.lost:.0%} of the time goes to prefill, recomputing and stalls: it may not do; {low:,.0f} at least"
         return unsaid(Change("required_pool", "a larger pool alone", POOL, 1.0, ""), why)
+    tokens = math.sqrt(low * high)
     return WhatIf(
         id="required_pool",
         change=f"a pool of {tokens:,.0f} tokens",
         helps=tokens > load.capacity,
-        concurrency=tokens * load.held / load.capacity / load.resident if load.standing else None,
+        concurrency=limits.pool_used_most * tokens / load.resident,
         rho=limits.rho_target,
         queue="no lasting queue",
-        assumption=f"{limits.rho_target:.0%} of it used; all that is no fast decoding grows with the requests served",
-        error=f"{low:,.0f} if steps take no longer; measured within 25 %" if load.standing else "5 to 10 % too low",
+        assumption=f"{limits.rho_target:.0%} of it used; low: steps take no longer however many run; high: all that is"
+        " no fast decoding grows with the requests served",
+        error="measured within 25 %" if load.standing else "the queue comes and goes: measured 10 to 25 % too low",
         pool_tokens=tokens,
         pool_low_tokens=low,
+        pool_high_tokens=high,
     )
 
 

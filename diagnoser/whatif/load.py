@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from diagnoser.model import SignalValue
 
@@ -41,6 +41,11 @@ class Load:
     slots: float | None
     standing: bool
 
+    def busier(self, arriving: float | None) -> Load:
+        """The same with more arrivals."""
+        more = max(1.0, (arriving or 0.0) / self.arriving)
+        return replace(self, arriving=self.arriving * more, rho=self.rho * more)
+
     def grown(self, factor: float) -> float:
         """rho if the binding resource were `factor` times as large.
 
@@ -49,18 +54,12 @@ class Load:
         """
         return self.rho * ((1.0 - self.lost) / factor + self.lost)
 
-    def required(self, limits: Limits) -> float | None:
-        """Tokens of the pool for the target load, if the pool is what binds; None if no pool alone would do."""
-        if not self.standing:
-            return self.capacity * self.rho / limits.rho_target
-        left = 1.0 - self.rho * self.lost
-        if left < limits.step_time_left_min:
-            return None
-        return self.required_low(limits) * (1.0 - self.lost) / left
-
-    def required_low(self, limits: Limits) -> float:
-        """The same if steps took no longer however many run."""
-        return self.capacity * self.rho / limits.rho_target
+    def required(self, limits: Limits) -> tuple[float, float | None]:
+        """Tokens of the pool for the target load, if the pool is what binds: if steps take no longer however many run,
+        and if all of `lost` grows with the requests served (None: then no pool alone would do).
+        """
+        low, left = self.capacity * self.rho / limits.rho_target, 1.0 - self.rho * self.lost
+        return low, low * (1.0 - self.lost) / left if left >= limits.step_time_left_min else None
 
     def queue_growth(self, rho: float) -> float:
         """Requests a second by which the queue grows (negative: drains) at this rho."""
