@@ -96,6 +96,9 @@ def _sentences(row: Row, answers: Mapping[str, CheckResult]) -> list[str]:
     unknown = next((part for part in _parts(row) if part.kind == "unknown" and part.name in ("queue", "prefill")), None)
     if unknown is not None and _value(row, "ttft_mean_seconds") is not None:
         out.append(f"The parts are not known: {unknown.reason}.")
-    if waits:
+    aborted = _value(row, "aborted_requests")
+    if aborted:
+        out.append(f"{SURVIVORS} {count(aborted)} were aborted in the window.")
+    elif waits:
         out.append(SURVIVORS)
     return out

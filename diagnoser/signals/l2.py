@@ -122,6 +122,13 @@ def _ratio(view: View, over: str, under: str, nothing: str) -> Result:
     return Found(top.value / bottom.value, top.series + bottom.series)
 
 
+def _bandwidth(view: View, _: Params) -> Result:
+    """Bytes by seconds; where a tier measures the speed of each load instead, the mean of those."""
+    nothing = "nothing was loaded in this window"
+    speeds = _ratio(view, "load_speeds_sum_total", "load_speeds_total", nothing)
+    return speeds if isinstance(speeds, Found) else _ratio(view, "load_bytes_total", "load_seconds_total", nothing)
+
+
 def _lagged(view: View, _: Params) -> Result:
     """Of what left L1 in the window and should have been copied, the share that was not in time."""
     lagged, stored = _grew(view, "lagged_total"), _grew(view, "stored_total")
@@ -201,14 +208,7 @@ SIGNALS = (
         "query_tokens_total",
         "nothing was looked up in L2 in this window",
     ),
-    _mean(
-        "l2_load_bandwidth",
-        "bytes/s",
-        "bytes loaded a second of loading",
-        "load_bytes_total",
-        "load_seconds_total",
-        "nothing was loaded in this window",
-    ),
+    Signal("l2_load_bandwidth", "bytes/s", "bytes loaded a second of loading", _bandwidth),
     _mean(
         "l2_load_mean_seconds",
         "seconds",

@@ -231,6 +231,12 @@ SIGNALS = (
     Signal("rest_share_ratio", "ratio", "TTFT that is neither queue nor prefill: front end, tokenizer, network", _rest),
     Signal("ttft_load_seconds", "seconds", "mean wait for a load from L2, estimated (Little)", _load),
     Signal("ttft_load_share_ratio", "ratio", "that wait against mean TTFT; it lies inside the queue time", _load_share),
+    Signal(
+        "aborted_requests",
+        "requests",
+        "aborted in the window; they never show a TTFT",
+        lambda view, _: view.increase("aborted_requests_total"),
+    ),
     Signal("ttft_redo_seconds", "seconds", "lost to being thrown out before the first token", _redo),
     Signal(
         "ttft_wait_estimate_seconds", "seconds", "wait of a new arrival, estimated: waiting / first tokens", _wait_next

@@ -23,6 +23,8 @@ COUNTERS: Mapping[str, str] = {
     "load_bytes_total": "bytes loaded",
     "load_seconds_total": "time spent on those loads, of the slowest rank",
     "loads_total": "loads",
+    "load_speeds_total": "loads whose speed was measured",
+    "load_speeds_sum_total": "sum of those speeds, bytes a second",
     "slow_loads_total": "loads that the tier itself calls slow",
     "evict_reuse_total": "sampled chunks that were wanted again after their eviction",
     "evict_reuse_seconds_total": "time from the eviction of those to the request",

@@ -19,6 +19,7 @@ _EVICTED, _REFUSED = f"{_P}l1_evicted_chunks_total", f"{_P}l1_allocation_failure
 _TIMEOUTS = f"{_P}timeouts_total"
 _HITS, _QUERIES = f"{_P}lookup_hit_l1_tokens_total", f"{_P}lookup_requested_tokens_total"
 _REUSE, _KEPT = f"{_P}l1_chunk_evict_reuse_gap_seconds", f"{_P}l1_chunk_lifetime_seconds"
+_SPEED = f"{_P}l0_l1_load_throughput_GB_per_second"
 _LOST = f"{_P}event_bus_dropped_events_total"
 
 
@@ -41,6 +42,10 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
         "kept_total": series.total(f"{_KEPT}_count"),
         "kept_seconds_total": series.total(f"{_KEPT}_sum"),
     }
+    speeds = series.total(f"{_SPEED}_sum")
+    if speeds is not None:
+        counters["load_speeds_total"] = series.total(f"{_SPEED}_count")
+        counters["load_speeds_sum_total"] = Reading(speeds.value * 1e9, speeds.series)
     lost = series.total(_LOST)
     reasons = ["" if capacity else "the pool is empty, so its capacity (bytes / ratio) is not known yet"]
     reasons += ["events were dropped: its counters are too small"] if lost and lost.value else []
@@ -74,6 +79,8 @@ def _unborn(metric: str) -> Reading:
 
 TIER = Tier(
     "lmcache_mp",
-    frozenset({_BYTES, _RATIO, _STORED, _LOADED, _EVICTED, _REFUSED, _TIMEOUTS, _HITS, _QUERIES, _REUSE, _KEPT, _LOST}),
+    frozenset(
+        {_BYTES, _RATIO, _STORED, _LOADED, _EVICTED, _REFUSED, _TIMEOUTS, _HITS, _QUERIES, _REUSE, _KEPT, _SPEED, _LOST}
+    ),
     read,
 )

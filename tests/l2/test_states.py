@@ -85,6 +85,12 @@ FAR = {**GAPS, "evict_reuse_seconds_total": 40_000.0}
             tier(resident=99, load_bytes_total=3e11, load_seconds_total=15),
             S.FULL_NORMAL,
         ),
+        (
+            "as many loads at 18 GB/s as at 0.2 GB/s",
+            tier(resident=99, load_speeds_sum_total=0, load_speeds_total=0),
+            tier(resident=99, load_speeds_sum_total=182e9, load_speeds_total=20),
+            S.FULL_NORMAL,
+        ),
         ("slow by its own count", tier(slow_loads_total=3), tier(slow_loads_total=4), S.SLOW),
         (
             "copies too late",
@@ -147,6 +153,12 @@ def test_a_hit_ratio_of_nothing_is_unknown() -> None:
 def test_a_reset_in_the_middle_keeps_what_came_after_it() -> None:
     found = told(*(tier(evicted_total=value) for value in (90.0, 100.0, 5.0, 8.0)), every=10)
     assert found.signals["l2_evicted_rate"].value == pytest.approx((10 + 5 + 3) / 30)
+
+
+def test_a_slow_copy_counts_if_it_is_felt() -> None:
+    slow = tier(), tier(load_speeds_sum_total=2e8, load_speeds_total=1)
+    assert told(*slow, queue={"waiting_deferred_requests": 3.0}).verdict.l2 is S.SLOW
+    assert told(*slow, queue={"waiting_deferred_requests": 0.0}).verdict.l2 is not S.SLOW
 
 
 def test_findings_carry_their_codes() -> None:
