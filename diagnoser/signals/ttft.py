@@ -3,14 +3,12 @@
 vLLM observes queue, prefill, decode and end-to-end time together when a request finishes, so their means are of the
 same requests: end-to-end less decode is the TTFT of those who finished, observed one decode time after it. SGLang
 observes the queue at the first forward and TTFT at the first token, nearly the same moment, and has no time of a whole
-prefill. Whoever waits is in no histogram yet; for them Little's law gives estimates (waiting / first tokens a second).
+prefill.
 """
 
 from __future__ import annotations
 
-from diagnoser.model import Histogram
 from diagnoser.signals.base import Params, Signal, scalar
-from diagnoser.signals.requests import waiting
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 AT_FINISH = ("e2e_seconds", "decode_seconds", "queue_seconds", "prefill_seconds")
@@ -100,14 +98,17 @@ def _load(view: View, _: Params) -> Result:
     if tier is not None and tier.presence is False:
         return Found(0.0)
     counted = [value for _, value in view.values("kv_fetch_in_progress_requests")]
+    last = view.last("kv_fetch_in_progress_requests")
     if not counted:
         return Missing("this version does not count the requests that wait for a load (vLLM 0.32)")
     if not any(counted):
-        return Found(0.0, ("vllm:num_requests_kv_fetch_by_stage",))
-    rate = _first_rate(view)
-    if isinstance(rate, Missing):
-        return rate
-    return Found(mean(counted) / rate.value, ("vllm:num_requests_kv_fetch_by_stage", *rate.series))
+        return Found(0.0, (last.series,) if last else ())
+    first = view.histogram("ttft_seconds")
+    if isinstance(first, Missing):
+        return first
+    if first.count <= 0:
+        return Missing("nobody got a first token in this window")
+    return Found(mean(counted) * view.seconds / first.count, (last.series if last else "", first.series))
 
 
 def _load_share(view: View, params: Params) -> Result:
@@ -130,91 +131,6 @@ def _redo(view: View, _: Params) -> Result:
     return Missing(f"{thrown.value:g} were thrown out; how many had no first token yet is not exported")
 
 
-# ---------------------------------------------------------------- those who still wait
-
-
-def _first_rate(view: View) -> Result:
-    """First tokens a second."""
-    histogram = view.histogram("ttft_seconds")
-    if isinstance(histogram, Missing):
-        return histogram
-    if histogram.count <= 0 or view.seconds <= 0:
-        return Missing("nobody got a first token in this window")
-    return Found(histogram.count / view.seconds, (histogram.series,))
-
-
-def _queue(view: View) -> list[float]:
-    return [queue for s in view.snapshots if (queue := waiting(s)) is not None]
-
-
-def _wait_next(view: View, _: Params) -> Result:
-    """What somebody who arrives now waits, if first tokens go on at this rate."""
-    queue, rate = _queue(view), _first_rate(view)
-    if not queue:
-        return view.why_missing("waiting_requests")
-    return rate if isinstance(rate, Missing) else Found(mean(queue) / rate.value, rate.series)
-
-
-def _queue_age(view: View, _: Params) -> Result:
-    """How long the head must have waited: those who wait by the rate they arrived at (first in, first out)."""
-    queue, rate = _queue(view), _first_rate(view)
-    if not queue:
-        return view.why_missing("waiting_requests")
-    left = 0.0 if isinstance(rate, Missing) else rate.value
-    arrived = left + ((queue[-1] - queue[0]) / view.seconds if view.seconds > 0 else 0.0)
-    if arrived <= 0:
-        return Missing("nobody arrived in this window")
-    return Found(queue[-1] / arrived, () if isinstance(rate, Missing) else rate.series)
-
-
-# ---------------------------------------------------------------- the tail
-
-
-def _beyond(histogram: Histogram, edge: float) -> float:
-    """Share of the observations above an edge of the histogram."""
-    at = histogram.counts[histogram.edges.index(edge)]
-    return (histogram.count - at) / histogram.count
-
-
-def _tail(view: View, params: Params) -> tuple[float, Histogram, Histogram] | Missing:
-    """The largest edge that TTFT and queue histograms share and at least a hundredth of the first tokens exceed."""
-    ttft, queue = view.histogram("ttft_seconds"), view.histogram("queue_seconds")
-    if isinstance(ttft, Missing):
-        return ttft
-    if isinstance(queue, Missing):
-        return queue
-    if not ttft.count or not queue.count:
-        return Missing("nothing observed in this window")
-    low = scalar(params, "ttft_target_seconds")
-    edges = [e for e in ttft.edges if e in queue.edges and low <= e < float("inf") and _beyond(ttft, e) >= 0.01]
-    return (max(edges), ttft, queue) if edges else Missing("TTFT has no tail above the target at a shared bucket edge")
-
-
-def _tail_value(view: View, params: Params, what: str) -> Result:
-    tail = _tail(view, params)
-    if isinstance(tail, Missing):
-        return tail
-    edge, ttft, queue = tail
-    beyond = _beyond(ttft, edge)
-    if what == "edge":
-        return Found(edge, (ttft.series,))
-    if what == "ttft":
-        return Found(beyond, (ttft.series,))
-    if what == "queue":
-        return Found(min(1.0, _beyond(queue, edge) / beyond), (ttft.series, queue.series))
-    prefill = view.histogram("prefill_seconds")
-    if isinstance(prefill, Missing):
-        return prefill
-    inner = [e for e in prefill.edges if e <= edge / 2]
-    if not inner or not prefill.count:
-        return Missing("no prefill time observed in this window")
-    return Found(_beyond(prefill, max(inner)) / beyond, (ttft.series, prefill.series))
-
-
-def _tail_signal(name: str, unit: str, meaning: str, what: str) -> Signal:
-    return Signal(name, unit, meaning, lambda view, params: _tail_value(view, params, what))
-
-
 SIGNALS = (
     Signal("ttft_of_parts_seconds", "seconds", "mean TTFT of the requests that the parts are of", _whole),
     Signal("ttft_parts_requests", "requests", "how many requests the parts are of", _count),
@@ -231,19 +147,5 @@ SIGNALS = (
     Signal("rest_share_ratio", "ratio", "TTFT that is neither queue nor prefill: front end, tokenizer, network", _rest),
     Signal("ttft_load_seconds", "seconds", "mean wait for a load from L2, estimated (Little)", _load),
     Signal("ttft_load_share_ratio", "ratio", "that wait against mean TTFT; it lies inside the queue time", _load_share),
-    Signal(
-        "aborted_requests",
-        "requests",
-        "aborted in the window; they never show a TTFT",
-        lambda view, _: view.increase("aborted_requests_total"),
-    ),
     Signal("ttft_redo_seconds", "seconds", "lost to being thrown out before the first token", _redo),
-    Signal(
-        "ttft_wait_estimate_seconds", "seconds", "wait of a new arrival, estimated: waiting / first tokens", _wait_next
-    ),
-    Signal("ttft_queue_age_estimate_seconds", "seconds", "time the head has waited, estimated", _queue_age),
-    _tail_signal("ttft_tail_edge_seconds", "seconds", "shared bucket edge at which the tail is compared", "edge"),
-    _tail_signal("ttft_tail_ratio", "ratio", "first tokens that took longer than that", "ttft"),
-    _tail_signal("ttft_tail_queue_ratio", "ratio", "of those, what queue times beyond the edge explain", "queue"),
-    _tail_signal("ttft_tail_rest_ratio", "ratio", "of those, what prefills beyond half of it could explain", "rest"),
 )

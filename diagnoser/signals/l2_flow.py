@@ -1,0 +1,83 @@
+"""What moves between L1 and the host tier, what is lost on the way, and how fast it loads."""
+
+from __future__ import annotations
+
+from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.tierpages import tier_grew, tier_rate, tier_ratio
+from diagnoser.signals.view import Found, Missing, Result, View
+
+
+def _bandwidth(view: View, _: Params) -> Result:
+    """Bytes by seconds; where a tier measures the speed of each load instead, the mean of those."""
+    nothing = "nothing was loaded in this window"
+    speeds = tier_ratio(view, "load_speeds_sum_total", "load_speeds_total", nothing)
+    return speeds if isinstance(speeds, Found) else tier_ratio(view, "load_bytes_total", "load_seconds_total", nothing)
+
+
+def _lagged(view: View, _: Params) -> Result:
+    """Of what left L1 in the window and should have been copied, the share that was not in time."""
+    lagged, stored = tier_grew(view, "lagged_total"), tier_grew(view, "stored_total")
+    if isinstance(lagged, Missing):
+        return lagged
+    if isinstance(stored, Missing):
+        return stored
+    total = lagged.value + stored.value
+    return Found(lagged.value / total, lagged.series) if total > 0 else Missing("nothing was to be copied to L2")
+
+
+def _reuse_lifetimes(view: View, _: Params) -> Result:
+    """How long after its eviction a chunk is wanted again, against how long the tier keeps one."""
+    gap = tier_ratio(view, "evict_reuse_seconds_total", "evict_reuse_total", "nothing evicted was wanted again")
+    kept = tier_ratio(view, "kept_seconds_total", "kept_total", "no sampled chunk left the tier")
+    if isinstance(gap, Missing):
+        return gap
+    if isinstance(kept, Missing):
+        return kept
+    return Found(gap.value / kept.value, gap.series + kept.series) if kept.value > 0 else Missing("kept for no time")
+
+
+def _moved(name: str, unit: str, meaning: str, counter: str) -> Signal:
+    return Signal(name, unit, meaning, lambda view, _: tier_rate(view, counter))
+
+
+def _mean(name: str, unit: str, meaning: str, over: str, under: str, nothing: str) -> Signal:
+    return Signal(name, unit, meaning, lambda view, _: tier_ratio(view, over, under, nothing))
+
+
+SIGNALS = (
+    _moved("l2_stored_rate", "units/s", "moved from L1 into the tier a second", "stored_total"),
+    _moved("l2_loaded_rate", "units/s", "moved from the tier back into L1 a second", "loaded_total"),
+    _moved("l2_evicted_rate", "units/s", "thrown out of the tier a second", "evicted_total"),
+    _moved("l2_dropped_rate", "units/s", "stores refused for lack of room a second", "dropped_total"),
+    _moved("l2_errors_rate", "1/s", "failed transfers a second", "errors_total"),
+    _moved("l2_refused_by_l1_rate", "units/s", "loads from storage refused: no room in L1", "l1_refused_total"),
+    _moved("l2_slow_loads_rate", "1/s", "loads that the tier itself calls slow", "slow_loads_total"),
+    _moved("l2_load_busy_mean_ratio", "ratio", "seconds of loading a second", "load_seconds_total"),
+    Signal("l2_lagged_ratio", "ratio", "of what left L1, the share not yet copied to L2", _lagged),
+    _mean(
+        "l2_hit_ratio",
+        "ratio",
+        "tokens found in L2 of those looked up there",
+        "hit_tokens_total",
+        "query_tokens_total",
+        "nothing was looked up in L2 in this window",
+    ),
+    Signal("l2_load_bandwidth", "bytes/s", "bytes loaded a second of loading", _bandwidth),
+    _mean(
+        "l2_load_mean_seconds",
+        "seconds",
+        "mean time of one load",
+        "load_seconds_total",
+        "loads_total",
+        "nothing was loaded in this window",
+    ),
+    _mean(
+        "l2_evict_reuse_gap_seconds",
+        "seconds",
+        "mean time from a chunk's eviction to its next request",
+        "evict_reuse_seconds_total",
+        "evict_reuse_total",
+        "nothing evicted was wanted again",
+    ),
+    Signal("l2_evict_reuse_lifetimes", "lifetimes", "that time against how long the tier keeps one", _reuse_lifetimes),
+)

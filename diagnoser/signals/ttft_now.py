@@ -1,0 +1,59 @@
+"""Those who still wait are in no histogram: Little's law gives estimates for them (waiting / first tokens a second).
+
+It assumes first in, first out. Requests that were thrown out wait in the same queue, so with many of them it is too
+long.
+"""
+
+from __future__ import annotations
+
+from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.requests import waiting
+from diagnoser.signals.view import Found, Missing, Result, View, mean
+
+
+def first_token_rate(view: View) -> Result:
+    """First tokens a second."""
+    histogram = view.histogram("ttft_seconds")
+    if isinstance(histogram, Missing):
+        return histogram
+    if histogram.count <= 0 or view.seconds <= 0:
+        return Missing("nobody got a first token in this window")
+    return Found(histogram.count / view.seconds, (histogram.series,))
+
+
+def _queue(view: View) -> list[float]:
+    return [queue for s in view.snapshots if (queue := waiting(s)) is not None]
+
+
+def _wait_next(view: View, _: Params) -> Result:
+    """What somebody who arrives now waits, if first tokens go on at this rate."""
+    queue, rate = _queue(view), first_token_rate(view)
+    if not queue:
+        return view.why_missing("waiting_requests")
+    return rate if isinstance(rate, Missing) else Found(mean(queue) / rate.value, rate.series)
+
+
+def _queue_age(view: View, _: Params) -> Result:
+    """How long the head must have waited: those who wait by the rate they arrived at (first in, first out)."""
+    queue, rate = _queue(view), first_token_rate(view)
+    if not queue:
+        return view.why_missing("waiting_requests")
+    left = 0.0 if isinstance(rate, Missing) else rate.value
+    arrived = left + ((queue[-1] - queue[0]) / view.seconds if view.seconds > 0 else 0.0)
+    if arrived <= 0:
+        return Missing("nobody arrived in this window")
+    return Found(queue[-1] / arrived, () if isinstance(rate, Missing) else rate.series)
+
+
+SIGNALS = (
+    Signal(
+        "aborted_requests",
+        "requests",
+        "aborted in the window; they never show a TTFT",
+        lambda view, _: view.increase("aborted_requests_total"),
+    ),
+    Signal(
+        "ttft_wait_estimate_seconds", "seconds", "wait of a new arrival, estimated: waiting / first tokens", _wait_next
+    ),
+    Signal("ttft_queue_age_estimate_seconds", "seconds", "time the head has waited, estimated", _queue_age),
+)
