@@ -81,13 +81,14 @@ def block(diagnosis: Diagnosis, look: Look, ranks: bool) -> list[Text]:
     from diagnoser.outputs.terminal.bars import bars
     from diagnoser.outputs.terminal.checklist import checklist
     from diagnoser.outputs.terminal.details import details
+    from diagnoser.outputs.terminal.whatif import whatif
 
     parts = [
         _head(diagnosis, look, ranks),
         bars(diagnosis, look) + _findings(diagnosis, look),
         checklist(diagnosis, look),
     ]
-    parts.append(_remedies(diagnosis, look))
+    parts += [_remedies(diagnosis, look), whatif(diagnosis, look)]
     if look.verbose:
         parts.append(details(diagnosis, look))
     return _joined([part for part in parts if part])

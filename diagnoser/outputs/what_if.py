@@ -55,7 +55,7 @@ def effect(one: WhatIf) -> str:
     low, high = one.pool_low_tokens, one.pool_high_tokens
     between = f" ({low:,.0f} to {high:,.0f})" if low is not None and high is not None else ""
     runs = "" if one.concurrency is None else f", {one.concurrency:.0f} at once"
-    rho = "" if one.rho is None else f", rho {one.rho:.2f}"
+    rho = "" if one.rho is None or one.pool_tokens is not None else f", rho {one.rho:.2f}"
     return f"{one.queue}{between}{runs}{rho}"
 
 

@@ -74,13 +74,15 @@ def completions(view: View, params: Params) -> Result:
     length = output_length(view, params)
     if isinstance(length, Missing):
         return length
-    every_pass = view.rate("decode_tokens_total")
-    if isinstance(every_pass, Found):  # the first token of a request comes out of its prefill
+    every_pass, tokens = view.rate("decode_tokens_total"), view.rate("generation_tokens_total")
+    if isinstance(every_pass, Found) and isinstance(tokens, Found) and every_pass.series != tokens.series:
+        # the first token of a request comes out of its prefill
         return Found(every_pass.value / max(1.0, length.value - 1.0), (*every_pass.series, *length.series))
     if view.number("queue_time_at_admission") and (view.number("dp_size") or 1) > 1:
         return Missing("generated tokens are counted for all ranks together")
-    tokens = view.rate("generation_tokens_total")
-    return tokens if isinstance(tokens, Missing) else Found(tokens.value / length.value, (*tokens.series,))
+    if isinstance(tokens, Missing):
+        return tokens
+    return Found(tokens.value / length.value, (*tokens.series, *length.series))
 
 
 # ---------------------------------------------------------------- how fast the steps are
