@@ -27,7 +27,7 @@ def _mean(view: View, name: str) -> Result:
 
 def _whole(view: View, params: Params) -> Result:
     """Mean TTFT of the requests that the parts are of."""
-    if any(name not in s.histograms for s in view.snapshots[-1:] for name in AT_FINISH):
+    if not _at_finish(view):
         return _of_first_tokens(view, params)
     e2e, decode = _mean(view, "e2e_seconds"), _mean(view, "decode_seconds")
     if isinstance(e2e, Missing):
@@ -49,18 +49,18 @@ def _of_first_tokens(view: View, params: Params) -> Result:
 
 def _age(view: View, _: Params) -> Result:
     """How long before they were observed the first tokens of those requests came."""
-    if any(name not in s.histograms for s in view.snapshots[-1:] for name in AT_FINISH):
+    if not _at_finish(view):
         return Found(0.0)
     return _mean(view, "decode_seconds")
 
 
-def _count(view: View, params: Params) -> Result:
-    name = "e2e_seconds" if not isinstance(_age(view, params), Missing) and _at_finish(view) else "ttft_seconds"
-    histogram = view.histogram(name)
+def _count(view: View, _: Params) -> Result:
+    histogram = view.histogram("e2e_seconds" if _at_finish(view) else "ttft_seconds")
     return histogram if isinstance(histogram, Missing) else Found(histogram.count, (histogram.series,))
 
 
 def _at_finish(view: View) -> bool:
+    """Does the engine observe all of them, so at the finish?"""
     return all(name in s.histograms for s in view.snapshots[-1:] for name in AT_FINISH)
 
 
