@@ -16,6 +16,7 @@ EX_INTERRUPTED = 130
 EX_BROKEN_PIPE = 141
 HELP = """\
 usage: diagnose URL [URL ...] [options]
+       diagnose --prometheus URL [options]
        diagnose COMMAND ...
 
 Names the gate that keeps requests waiting in a vLLM or SGLang engine, with
@@ -35,6 +36,8 @@ commands:
 
   diagnose COMMAND --help    options and examples of a command
   diagnose URL --help        options for sampling live engines
+  diagnose --prometheus URL --help
+                             for the engines that a Prometheus scrapes
   diagnose --version
 
 {codes}
@@ -55,10 +58,15 @@ def run(words: Sequence[str]) -> int:
     if words[0] in ("-V", "--version"):
         print(f"diagnose {__version__}")
         return 0
-    name, rest = (words[0], words[1:]) if words[0] in NAMES else ("live", words)
+    name, rest = (words[0], words[1:]) if words[0] in NAMES else (_nameless(words), words)
     chosen = command(name)
     parser = parser_of(chosen)
     return chosen.run(parser.parse_args(rest))
+
+
+def _nameless(words: Sequence[str]) -> str:
+    """What runs without a name: live engines, or those that a metrics server knows."""
+    return "prometheus" if any(word.split("=")[0] == "--prometheus" for word in words) else "live"
 
 
 def help_text() -> str:

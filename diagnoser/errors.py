@@ -5,6 +5,8 @@ DiagnoserError
 ├── TargetError           one target gave no usable page; the other targets go on    exit 3
 │   ├── UnreachableError  refused, timed out, redirected, answered with an error status
 │   └── PageError         answered, but not with a page of engine metrics
+├── ServerError           a metrics server gave no usable answer                     exit 3
+│   └── TooMuchError      it would, for less: the answer or the query is too large
 ├── RecordingError        a recording cannot be read or written                      exit 3
 ├── FactsError            a facts file or flag cannot be used                        exit 64
 ├── CapacityError         a model or a deployment whose KV size cannot be computed   exit 64
@@ -35,6 +37,14 @@ class UnreachableError(TargetError):
 
 class PageError(TargetError):
     """An answer that is no page of engine metrics: HTML, too large, not text, another exporter, empty."""
+
+
+class ServerError(DiagnoserError):
+    """A Prometheus-compatible server cannot be asked, refuses, or answers with something else."""
+
+
+class TooMuchError(ServerError):
+    """The answer is longer than we read, or the query is above a limit of the server: ask for less at once."""
 
 
 class RecordingError(DiagnoserError):

@@ -173,6 +173,10 @@ class EngineAdapter:
     fact_queries: tuple[FactQuery, ...] = ()
     traits: Mapping[str, float | str] = field(default_factory=dict)
     """How the family behaves where its gauges do not say so; names in TRAITS."""
+    anchors: tuple[str, ...] = ()
+    """Metrics of `metrics` that every engine shows some of, a few series each: by them a metrics server finds the
+    engines. Empty: by all of `metrics`.
+    """
 
 
 TRAITS: Mapping[str, str] = {

@@ -117,4 +117,5 @@ ADAPTER = EngineAdapter(
         "reserves_output": 1.0,
         "queue_time_at_admission": 1.0,
     },
+    anchors=(*QUEUE, CAPACITY),
 )

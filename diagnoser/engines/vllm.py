@@ -158,4 +158,5 @@ ADAPTER = EngineAdapter(
     snapshots=snapshots,
     fact_queries=vllm_facts.QUERIES,
     traits={"gauge_timing": "end_of_step", "running_gauge_slack": 0.0, "reserves_output": 0.0, "single_pool": 1.0},
+    anchors=(*QUEUE, *BORN_FIRST),
 )

@@ -42,11 +42,11 @@ def normalise_url(text: str) -> Address:
     try:
         url = httpx.URL(text if "://" in text else f"http://{text}").copy_with(fragment=None)
     except (httpx.InvalidURL, UnicodeError):
-        raise UsageError(f"{_public(text)!r} is no address: {advice} (IPv6 as [::1]:8000).") from None
+        raise UsageError(f"{public_url(text)!r} is no address: {advice} (IPv6 as [::1]:8000).") from None
     if url.scheme not in ("http", "https"):
-        raise UsageError(f"{_public(text)!r}: {url.scheme}:// cannot be scraped: {advice}.")
+        raise UsageError(f"{public_url(text)!r}: {url.scheme}:// cannot be scraped: {advice}.")
     if not url.host or "%" in url.host or " " in url.host or not 0 < (url.port or 80) < 65536:
-        raise UsageError(f"{_public(text)!r} has no usable host or port: {advice}.")
+        raise UsageError(f"{public_url(text)!r} has no usable host or port: {advice}.")
     if url.path in ("", "/"):
         url = url.copy_with(path="/metrics")
     root_path = url.path.rstrip("/").removesuffix("/metrics") if url.path.rstrip("/").endswith("/metrics") else ""
@@ -85,7 +85,7 @@ async def fetch_page(
 
     Raises UnreachableError or PageError whose sentence starts with `name` (default: the URL without credentials).
     """
-    name = name or _public(url)
+    name = name or public_url(url)
     try:
         async with asyncio.timeout(timeout):
             return await _get(client, url, timeout, max_bytes, {**HEADERS, **(headers or {})}, name)
@@ -120,7 +120,7 @@ async def _get(
 def _status_reason(response: httpx.Response) -> str:
     code, phrase = response.status_code, response.reason_phrase
     if response.has_redirect_location:
-        to = _public(str(response.request.url.join(response.headers["Location"])))
+        to = public_url(str(response.request.url.join(response.headers["Location"])))
         return f"redirects to {to}: redirects are not followed, give that address if it is the right one."
     status = f"{code} {phrase}".strip()
     return f"answers {status}: {_ADVICE.get(code) or _ADVICE.get(code // 100 * 100) or _ADVICE[200]}"
@@ -170,29 +170,29 @@ _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
 
 def _transport_reason(error: BaseException, timeout: float) -> str:
     """The failure as a predicate to the target's name."""
-    for cause in _causes(error) if isinstance(error, httpx.ConnectError | OSError) else ():
+    for cause in causes(error) if isinstance(error, httpx.ConnectError | OSError) else ():
         for kind, reason in _CAUSES:
             if isinstance(cause, kind):
-                return reason.format(error=_brief(cause))
+                return reason.format(error=brief(cause))
     reason = next(reason for kind, reason in _REASONS if isinstance(error, kind))
-    return reason.format(error=_brief(error), timeout=timeout, half=timeout / 2)
+    return reason.format(error=brief(error), timeout=timeout, half=timeout / 2)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
     """The error and what led to it, nearest first. httpcore hides the cause ("from None"), the context still has it."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
             for part in error.exceptions:
-                yield from _causes(part)
+                yield from causes(part)
         error = error.__cause__ or error.__context__
 
 
-def _brief(error: BaseException) -> str:
+def brief(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__)[:200]
 
 
-def _public(url: str) -> str:
+def public_url(url: str) -> str:
     """The URL without user and password."""
     return re.sub(r"^([a-zA-Z][a-zA-Z0-9+.-]*://)?[^/?#]*@", r"\1", url)
 
@@ -217,7 +217,7 @@ class HttpSource:
         clock: Callable[[], float] = time.time,
     ) -> None:
         found = normalise_url(address)
-        self.target = Target(name or found.name, _public(found.metrics_url))
+        self.target = Target(name or found.name, public_url(found.metrics_url))
         self._client, self._address, self._parse = client, found, parse
         self._timeout, self._max_bytes, self._clock = timeout, max_bytes, clock
         self._headers = dict(headers or {})
