@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from diagnoser.commands.setup import rulebook
 from diagnoser.model import Diagnosis
@@ -24,7 +25,7 @@ from diagnoser.sources.recording import open_recording
 DEFAULT = Path(__file__).parents[1] / "tests" / "data" / "recordings"
 FULL = 0.95
 """The pool counts as exhausted from here: with less free than a twentieth no typical prompt fits."""
-AHEAD, LONGEST, RAMP = 15.0, 60.0, 10.0
+AHEAD, LONGEST, RAMP, SOON = 15.0, 60.0, 10.0, 20.0
 """Seconds: how far ahead the queue is compared; what a longer time to exhaustion counts as; window for exhaustion, for
 the pools here fill within half a minute.
 """
@@ -37,6 +38,12 @@ class Truth:
     at: tuple[float, ...]
     used: tuple[float, ...]
     waiting: tuple[float, ...]
+    refused: tuple[bool, ...]
+    """The pool refused the head for half of the second or more."""
+
+    def full(self, i: int) -> bool:
+        """Nothing is left, or not enough for the head."""
+        return self.used[i] >= FULL or self.refused[i]
 
     def after(self, at: float, seconds: float) -> list[int]:
         """Rows in (at, at + seconds]."""
@@ -52,11 +59,12 @@ def truth(path: Path) -> dict[str, Truth]:
     return {rank: _rank([row for row in rows if row["rank"] == rank]) for rank in ranks}
 
 
-def _rank(rows: Sequence[dict[str, float]]) -> Truth:
+def _rank(rows: Sequence[dict[str, Any]]) -> Truth:
     return Truth(
         tuple(r["t"] for r in rows),
         tuple(r["used"] / r["capacity"] for r in rows),
         tuple(r["waiting"] for r in rows),
+        tuple(r["blocked"].get("l1", 0.0) >= 0.5 for r in rows),
     )
 
 
@@ -69,10 +77,10 @@ def value(one: Diagnosis, name: str) -> float | None:
 def exhaustion(one: Diagnosis, true: Truth) -> tuple[float, float] | None:
     """Predicted and true seconds until the pool is full, if it was not yet; the truth is capped at LONGEST."""
     said = value(one, "time_to_exhaustion_seconds")
-    now = [u for t, u in zip(true.at, true.used, strict=True) if one.at - 3 < t <= one.at + 1]
-    if said is None or not now or max(now) >= FULL:
+    now = [i for i, t in enumerate(true.at) if one.at - 3 < t <= one.at + 1]
+    if said is None or not now or any(map(true.full, now)):
         return None
-    full = next((true.at[i] - one.at for i in true.after(one.at, LONGEST) if true.used[i] >= FULL), None)
+    full = next((true.at[i] - one.at for i in true.after(one.at, LONGEST) if true.full(i)), None)
     if full is None and one.at + min(said, LONGEST) > true.at[-1]:
         return None
     return min(said, LONGEST), LONGEST if full is None else full
@@ -155,6 +163,8 @@ def main() -> None:
         if found:
             parts = [summary(kind, [pair for k, pair in found if k == kind]) for kind in every]
             print(f"{path.name.removesuffix('.tar.xz'):<44} {' | '.join(parts)}", flush=True)
+    soon = [was for said, was in every["exhaustion"] if said <= SOON]
+    print(f"said to fill within {SOON:g} s: {len(soon)}, did within twice that: {sum(w <= 2 * SOON for w in soon)}")
     for kind, rows in every.items():
         within = [abs(s - w) <= max(0.25 * w, 3.0) for s, w in rows]
         share = f"{sum(within) / len(within):.0%}" if within else "-"

@@ -23,7 +23,7 @@ from diagnoser.signals.offered import (
     stretch,
 )
 from diagnoser.signals.requests import waiting
-from diagnoser.signals.room import free, used
+from diagnoser.signals.room import free, head_need, used
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 # ---------------------------------------------------------------- when is the pool full
@@ -56,7 +56,7 @@ def _trend(view: View, pick: Callable[[Trend], float]) -> Result:
 
 
 def _exhaustion(view: View, params: Params) -> Result:
-    """Free plus evictable tokens over the growth of the tokens held."""
+    """Free plus evictable tokens less what a typical prompt needs at once, over the growth of the tokens held."""
     found, least, fit = trend(view), scalar(params, "trend_points_min"), scalar(params, "trend_fit_min")
     if found is None or found.points < least:
         return Missing(f"needs {least:g} pages with the pool's use")
@@ -64,8 +64,10 @@ def _exhaustion(view: View, params: Params) -> Result:
         return Missing("no trend: the tokens held do not grow")
     if found.fit < fit:
         return Missing(f"no trend: a line explains {found.fit:.0%} of the variance, {fit:.0%} are needed")
-    room = free(view.snapshots[-1])
-    return view.why_missing("l1_capacity_tokens") if room is None else Found(room / found.slope)
+    room, need = free(view.snapshots[-1]), head_need(view)
+    if room is None:
+        return view.why_missing("l1_capacity_tokens")
+    return Found(max(0.0, room - (need[0] if need else 0.0)) / found.slope)
 
 
 # ---------------------------------------------------------------- the queue
@@ -171,7 +173,7 @@ SIGNALS = (
     Signal(
         "time_to_exhaustion_seconds",
         "seconds",
-        "until the pool is full if it fills on along a straight line",
+        "until a typical prompt finds no room if the pool fills on along a straight line",
         _exhaustion,
     ),
     Signal(

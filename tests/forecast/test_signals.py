@@ -105,7 +105,7 @@ class TestExhaustion:
     def test_a_line(self) -> None:
         (found,) = play([page(s, usage=0.2 + 0.01 * s) for s in range(31)], 1.0)
         assert value(found, "used_trend_fit_ratio") == pytest.approx(1.0)
-        assert value(found, "time_to_exhaustion_seconds") == pytest.approx(50.0)
+        assert value(found, "time_to_exhaustion_seconds") == pytest.approx((8000 - 1008) / 160)
         assert {c.id: c.answer.value for c in found.checks}["pool_fills"] == "yes"
 
     def test_up_and_down_is_no_trend(self) -> None:

@@ -117,7 +117,7 @@ def test_text_keeps_to_the_width(name: str, width: int) -> None:
 def test_text_fits_a_small_screen(name: str) -> None:
     if len(last(name)) == 1:
         assert len(text(name, height=23).splitlines()) <= 23
-    assert len(text(name).splitlines()) <= 50
+    assert len(text(name).splitlines()) <= 55
 
 
 def test_colour_and_ascii() -> None:

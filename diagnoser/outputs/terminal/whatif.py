@@ -21,7 +21,7 @@ def whatif(diagnosis: Diagnosis, look: Look) -> list[Text]:
     if not shown or look.terse > 1:
         return []
     last = [found["twice_l2"]] if "twice_l2" in found else []
-    title = Text("  What if", "bold").append("  (`diagnose what-if` has all, with assumptions and errors)", "dim")
+    title = Text("  What if", "bold").append("  (`diagnose what-if` has all of it)", "dim")
     return [title] * (not look.terse) + [_line(one, look) for one in (shown[:1] if look.terse else [*shown, *last])]
 
 
