@@ -37,8 +37,8 @@ class Served:
     doubted: dict[str, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     gone: list[str] = field(default_factory=list)
-    errors: dict[str, int] = field(default_factory=dict)
-    """What failed, and for how many targets."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why the server did not answer, by target."""
     blind: int = 0
     """Targets without `up`: their failed scrapes cannot be told from gaps."""
 
@@ -63,7 +63,7 @@ async def served(server: Server, wish: Wish) -> Served:
 def _take(found: Served, fetched: Fetched, wish: Wish) -> None:
     name = fetched.target.name
     if fetched.error is not None:
-        found.errors[fetched.error] = found.errors.get(fetched.error, 0) + 1
+        found.failed[name] = fetched.error
     elif not fetched.scrapes:
         found.gone.append(name)
         return
@@ -83,7 +83,7 @@ async def _nobody(server: Server, anchors: frozenset[str], wish: Wish, lookback:
         others = await discover(server, anchors, "", wish.at, lookback)
         if others.targets:
             names = ", ".join(target.name for target in others.targets[:3])
-            return f"{server.name} has {len(others.targets)} engines ({names}), but none with --match {wish.match}."
+            return f"{server.name} has engines ({len(others.targets)}: {names}), but none with --match {wish.match}."
     for_an_hour = f"in the {lookback / 60:g} minutes before that time"
     anything = await server.query(f"count(last_over_time(up[{lookback:.0f}s]))", wish.at)
     if not anything.series:

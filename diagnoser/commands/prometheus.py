@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     wish = Wish(at, args.window, user_matchers(args.match), setup.facts(args))
     book = setup.rulebook(args.rules)
     server, found = asyncio.run(_ask(access_of(args), args.timeout, wish))
-    diagnoses = doubt(diagnose(found.windows, book), found.doubted)
+    diagnoses = doubt(diagnose(found.windows, book), found.doubted, found.failed)
     return setup.show(Report(diagnoses, tuple(_notes(server, found, wish, zone))), args)
 
 
@@ -131,7 +132,8 @@ def _notes(server: Server, found: Served, wish: Wish, zone: ZoneInfo) -> list[st
     notes = [f"from {server.name}: {when}; {targets} engine{'s' * (targets != 1)}, {size}."]
     effect = f"of {len(found.doubted)} engines every no is unknown" if found.doubted else "engines may be missing here"
     notes += [f"{server.name} warns: {text}; {effect}." for text in found.warnings]
-    notes += [f"{error} It was asked for {count} engines, which are unknown." for error, count in found.errors.items()]
+    errors = Counter(found.failed.values())
+    notes += [f"{error} It was asked for {count} engines, which are unknown." for error, count in errors.items()]
     if found.gone:
         listed = ", ".join(found.gone[:SHOWN]) + (", ..." if len(found.gone) > SHOWN else "")
         notes.append(f"had series within the hour before and no sample in the window, so not shown: {listed}.")

@@ -38,7 +38,8 @@ def api_url(text: str) -> httpx.URL:
         url = httpx.URL(text if "://" in text else f"http://{text}").copy_with(fragment=None, query=None)
     except (httpx.InvalidURL, UnicodeError):
         raise UsageError(f"--prometheus {public_url(text)!r} is no address: {_ADVICE}.") from None
-    if url.scheme not in ("http", "https") or not url.host or " " in url.host or not 0 < (url.port or 80) < 65536:
+    usable = url.host and not set(url.host) & set("% ") and 0 < (url.port or 80) < 65536
+    if url.scheme not in ("http", "https") or not usable:
         raise UsageError(f"--prometheus {public_url(text)!r} has no usable scheme, host or port: {_ADVICE}.")
     path = url.path.rstrip("/")
     for tail in ("/query", "/api/v1", "/graph"):
