@@ -1,4 +1,4 @@
-"""Right by the engines' own count, too: the server path judged by the truth beside the recordings, at a 5 s interval."""
+"""Right by the engines own count, too: the server path judged by the truth beside the recordings, every 5 s."""
 
 from __future__ import annotations
 
