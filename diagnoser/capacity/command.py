@@ -44,12 +44,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _model(args: argparse.Namespace) -> Model:
-    if args.config is not None and args.layers is not None:
-        raise CapacityError("give --config or the shape (--layers ...), not both")
-    if args.config is not None:
-        return load_model(Path(args.config))
+    given = [path for path in (args.model_config, args.config) if path is not None]
+    if len(given) + (args.layers is not None) > 1:
+        raise CapacityError("give one config.json, or the shape (--layers ...), not both")
+    if given:
+        return load_model(Path(given[0]))
     if args.layers is None:
-        raise CapacityError("give --config FILE or a shape: --layers with --kv-heads, --head-dim or --kv-lora-rank")
+        raise CapacityError("give a config.json or a shape: --layers with --kv-heads, --head-dim or --kv-lora-rank")
     return Shape(
         layers=args.layers, kv_heads=args.kv_heads, head_dim=args.head_dim, v_head_dim=args.v_head_dim,
         kv_lora_rank=args.kv_lora_rank, rope_dim=args.rope_dim, index_dim=args.index_head_dim, window=args.window,

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _model(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--config", metavar="FILE", help="Hugging Face config.json, or a folder that holds one")
+    add("model_config", nargs="?", metavar="CONFIG", help="Hugging Face config.json, or a folder that holds one")
+    add("--config", metavar="FILE", help="the same as a flag")
     add("--layers", type=int, metavar="N", help="shape without a config (no state layers): number of layers")
     add("--kv-heads", type=int, metavar="N", help="KV heads (1 for MQA)")
     add("--head-dim", type=int, metavar="N", help="elements of a key (and of a value unless --v-head-dim)")

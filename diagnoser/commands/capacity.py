@@ -28,10 +28,10 @@ def run(args: argparse.Namespace) -> int:
 COMMAND = Command(
     name="capacity",
     summary="KV bytes a token, pool and concurrency from a model's config.json.",
-    usage="--config FILE",
+    usage="CONFIG",
     examples=(
-        ("diagnose capacity --config config.json --pool-bytes 60GiB", "tokens and requests that fit"),
-        ("diagnose capacity --config config.json --tp 8 --gpu-memory 80GB --format json", "from the size of the GPU"),
+        ("diagnose capacity config.json --pool-bytes 60GiB", "tokens and requests that fit"),
+        ("diagnose capacity config.json --tp 8 --gpu-memory 80GB --format json", "from the size of the GPU"),
     ),
     options=options,
     run=run,

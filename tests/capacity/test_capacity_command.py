@@ -92,7 +92,7 @@ def test_a_shape_without_lengths_has_no_concurrency(data: Data) -> None:
 
 
 @pytest.mark.parametrize(("flags", "said"), [
-    ("", "give --config FILE"),
+    ("", "give a config.json or a shape"),
     ("--config x.json --layers 3", "not both"),
     ("--config does-not-exist.json", "cannot be read"),
     ("--layers 0 --kv-heads 1 --head-dim 1", "--layers must be at least 1"),
