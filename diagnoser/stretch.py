@@ -16,14 +16,6 @@ from diagnoser.signals.requests import waiting
 from diagnoser.sources.recording import Recording
 from diagnoser.whatif import what_if
 
-STILL_COMING = 0.85
-"""A window at the end of the stretch in which fewer than this part of the usual requests (the upper quartile) came
-reaches into the time after the load, when the queue drains or is given up.
-"""
-
-LONGEST_BREAK = 2.0
-"""The gate may open for two windows in between: a load at the edge of what fits has its queue come and go."""
-
 Key = tuple[str, str]
 
 
@@ -41,7 +33,7 @@ def diagnosed(
             found.setdefault((one.engine.target, one.engine.rank), []).append(one)
     out = []
     for key, ones in found.items():
-        kept = _stretch(ones, bad)
+        kept = _stretch(ones, bad, book)
         start = max(kept[0].at - window, _queue_starts(recording, facts, key, kept[0].at - window, kept[-1].at))
         chosen = instant(recording, book, facts, max(window, kept[-1].at - start), kept[-1].at)
         mine = [one for one in chosen if (one.engine.target, one.engine.rank) == key]
@@ -72,18 +64,24 @@ def with_what_if(diagnosis: Diagnosis, book: Rulebook, busiest: float | None = N
     return replace(diagnosis, what_if=what_if(diagnosis, limits_of(book), busiest))
 
 
-def _stretch(ones: Sequence[Diagnosis], bad: Callable[[Diagnosis], tuple[int, float]]) -> Sequence[Diagnosis]:
+def _stretch(
+    ones: Sequence[Diagnosis], bad: Callable[[Diagnosis], tuple[int, float]], book: Rulebook
+) -> Sequence[Diagnosis]:
     """The windows of the worst state, around its worst window, as long as requests kept coming."""
     worst = max(range(len(ones)), key=lambda i: (bad(ones[i]), i))
     same = [i for i, one in enumerate(ones) if _same(one, ones[worst])]
     first = last = worst
     for i in reversed([i for i in same if i < worst]):
-        first = i if ones[first].at - ones[i].at <= LONGEST_BREAK * ones[i].window_seconds else first
+        first = (
+            i if ones[first].at - ones[i].at <= book.number("stretch_break_windows") * ones[i].window_seconds else first
+        )
     for i in (i for i in same if i > worst):
-        last = i if ones[i].at - ones[last].at <= LONGEST_BREAK * ones[i].window_seconds else last
+        last = (
+            i if ones[i].at - ones[last].at <= book.number("stretch_break_windows") * ones[i].window_seconds else last
+        )
     rates = sorted(_arriving(one) for one in ones[first : last + 1])
     usual = rates[3 * len(rates) // 4]
-    while last > first and _arriving(ones[last]) < STILL_COMING * usual:
+    while last > first and _arriving(ones[last]) < book.number("stretch_arrivals_ratio") * usual:
         last -= 1
     return ones[first : last + 1]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.base import Params, Signal, scalar
 from diagnoser.signals.view import Found, Missing, Result, View
 
 
-def _growth(view: View, name: str) -> Result:
+def _growth(view: View, name: str, params: Params) -> Result:
     """Mean in the window against the mean of all earlier observations."""
     now, life = view.histogram(name), view.lifetime(name)
     if isinstance(now, Missing):
@@ -14,7 +14,8 @@ def _growth(view: View, name: str) -> Result:
     if isinstance(life, Missing):
         return life
     before_count, before_sum = life.count - now.count, life.sum - now.sum
-    if now.count < 5 or before_count < 5 or before_sum <= 0:
+    least = scalar(params, "observations_min")
+    if now.count < least or before_count < least or before_sum <= 0:
         return Missing("too few observations in the window or before it")
     return Found((now.sum / now.count) / (before_sum / before_count), (life.series,))
 
@@ -37,18 +38,18 @@ SIGNALS = (
         "prompt_growth_ratio",
         "ratio",
         "mean prompt against the process's lifetime",
-        lambda v, _: _growth(v, "prompt_tokens"),
+        lambda v, p: _growth(v, "prompt_tokens", p),
     ),
     Signal(
         "output_growth_ratio",
         "ratio",
         "mean output against the process's lifetime",
-        lambda v, _: _growth(v, "generation_tokens"),
+        lambda v, p: _growth(v, "generation_tokens", p),
     ),
     Signal(
         "inter_token_growth_ratio",
         "ratio",
         "mean gap between tokens against the process's lifetime",
-        lambda v, _: _growth(v, "inter_token_seconds"),
+        lambda v, p: _growth(v, "inter_token_seconds", p),
     ),
 )

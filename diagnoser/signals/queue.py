@@ -52,7 +52,7 @@ class Batch:
     top: float
 
 
-def decode_batch(view: View, passes_min: float) -> Batch | None:
+def decode_batch(view: View, params: Params) -> Batch | None:
     """Running requests counted exactly: tokens decoded a decode pass. Needs both counters and one token a request a
     pass.
 
@@ -62,17 +62,23 @@ def decode_batch(view: View, passes_min: float) -> Batch | None:
     sizes = []
     for a, b in view.pairs():
         passes, tokens = grown_between(a, b, "decode_passes_total"), grown_between(a, b, "decode_tokens_total")
-        if passes and tokens is not None and passes >= passes_min and waiting(a) and waiting(b):
+        if (
+            passes
+            and tokens is not None
+            and passes >= scalar(params, "plateau_passes_min")
+            and waiting(a)
+            and waiting(b)
+        ):
             sizes.append(tokens / passes)
     gauge = max((s.value("running_requests") or 0.0 for s in queued(view)), default=0.0)
-    if not sizes or max(sizes) > 1.5 * (gauge + 1):
+    if not sizes or max(sizes) > scalar(params, "speculation_factor") * (gauge + 1):
         return None
-    return Batch(tuple(sizes), max(gauge, float(round(max(sizes) - 0.3))))
+    return Batch(tuple(sizes), max(gauge, float(round(max(sizes) - scalar(params, "batch_noise_requests")))))
 
 
 def running_top(view: View, params: Params) -> float | None:
     """The largest number of running requests seen while somebody waited."""
-    batch, pages = decode_batch(view, scalar(params, "plateau_passes_min")), queued(view)
+    batch, pages = decode_batch(view, params), queued(view)
     gauge = max((s.value("running_requests") or 0.0 for s in pages), default=None)
     return batch.top if batch else gauge
 
@@ -110,7 +116,7 @@ def _at_top(view: View, slack: float) -> Result:
 
 
 def _batch_at_top(view: View, params: Params) -> Result:
-    batch = decode_batch(view, scalar(params, "plateau_passes_min"))
+    batch = decode_batch(view, params)
     if batch is None:
         return Missing("needs decode passes and decoded tokens counted apart (SGLang from 0.5.7), without speculation")
     hits = sum(abs(size - batch.top) < 0.5 for size in batch.sizes)
@@ -118,7 +124,7 @@ def _batch_at_top(view: View, params: Params) -> Result:
 
 
 def _batch_intervals(view: View, params: Params) -> Result:
-    batch = decode_batch(view, scalar(params, "plateau_passes_min"))
+    batch = decode_batch(view, params)
     return Found(float(len(batch.sizes)) if batch else 0.0)
 
 

@@ -12,8 +12,6 @@ from diagnoser.signals.base import Params, Signal, scalar
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 AT_FINISH = ("e2e_seconds", "decode_seconds", "queue_seconds", "prefill_seconds")
-SLACK = 0.05
-"""By how much the parts may exceed the whole: the clocks of two processes."""
 
 
 def _mean(view: View, name: str) -> Result:
@@ -72,7 +70,7 @@ def _share(view: View, part: str, params: Params) -> Result:
         return whole
     if whole.value <= 0:
         return Found(0.0, of.series + whole.series)
-    if of.value > whole.value * (1 + SLACK):
+    if of.value > whole.value * (1 + scalar(params, "ttft_parts_slack")):
         return Missing("the part is longer than the whole: not the same requests")
     return Found(min(1.0, of.value / whole.value), of.series + whole.series)
 

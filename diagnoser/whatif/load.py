@@ -10,16 +10,21 @@ from diagnoser.model import SignalValue
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The thresholds the arithmetic takes: target of the load, and the part of a pool that is used when it refuses."""
+    """The thresholds the arithmetic takes: target of the load, the part of a pool that is used when it refuses, how
+    near to rho = 1 nothing can be told, and how few requests make a prediction rough.
+    """
 
     rho_target: float
     pool_used_most: float
     step_time_left_min: float
+    edge: float
+    few_requests: float
 
     @classmethod
     def of(cls, number: Callable[[str], float]) -> Limits:
         """Read from the rules."""
-        return cls(number("rho_target"), number("pool_used_most"), number("step_time_left_min"))
+        names = ("rho_target", "pool_used_most", "step_time_left_min", "what_if_edge", "what_if_few_requests")
+        return cls(*(number(name) for name in names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from diagnoser.model import WhatIf
 from diagnoser.whatif.load import Limits, Load
 
-EDGE = 0.05
-"""So close to rho = 1 the estimate, good to 5 to 10 %, cannot tell a queue that grows from one that stands."""
-
-
-FEW, ROUGH = 5.0, "rough: so few run that whole requests count"
+ROUGH = "rough: so few run that whole requests count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +28,11 @@ class Change:
 def outcome(change: Change, load: Load, limits: Limits, capped: bool) -> WhatIf:
     """The prediction for a change of what binds."""
     if change.enlarges == "engine":
-        return _replica(change, load)
+        return _replica(change, load, limits)
     factor, cap = _factor(change, load, limits, capped)
     rho = load.grown(factor)
     error = "rho to 10 %, if decoding itself gets no slower" if load.standing else "5 to 10 % optimistic"
-    error = ROUGH if load.running < FEW else error
+    error = ROUGH if load.running < limits.few_requests else error
     growth, helps = load.queue_growth(rho), factor > 1.0
     return WhatIf(
         id=change.id,
@@ -46,18 +42,18 @@ def outcome(change: Change, load: Load, limits: Limits, capped: bool) -> WhatIf:
         concurrency=load.running * factor,
         rho=rho,
         queue_growth=growth,
-        queue=words(load, rho, growth),
+        queue=words(load, rho, growth, limits.edge),
         assumption=f"{change.assumption}{cap}",
         error=error,
     )
 
 
-def _replica(change: Change, load: Load) -> WhatIf:
+def _replica(change: Change, load: Load, limits: Limits) -> WhatIf:
     rho = load.rho / change.factor
     growth = load.queue_growth(rho) / change.factor
     return WhatIf(
         change.id, change.text, True, "", load.running * change.factor, rho, growth,
-        words(load, rho, growth), change.assumption, "rho to 10 %; routing splits prefixes", 
+        words(load, rho, growth, limits.edge), change.assumption, "rho to 10 %; routing splits prefixes",
     )  # fmt: skip
 
 
@@ -72,11 +68,11 @@ def _factor(change: Change, load: Load, limits: Limits, capped: bool) -> tuple[f
     return change.factor, ""
 
 
-def words(load: Load, rho: float, growth: float) -> str:
+def words(load: Load, rho: float, growth: float, edge: float) -> str:
     """The queue in words."""
-    if rho > 1 + EDGE:
+    if rho > 1 + edge:
         return f"grows by {growth:.2g} a second"
-    if rho > 1 - EDGE:
+    if rho > 1 - edge:
         return "on the edge: may stand, may grow"
     if load.waiting >= 1:
         return f"drains in {load.waiting / -growth:.0f} s" if growth < 0 else "stands"

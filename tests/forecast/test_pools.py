@@ -65,4 +65,4 @@ def test_capacity_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["capacity", *shape, "--pool-bytes", "60GiB", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["kv_bytes_per_token"] == 327680
     assert main(["capacity"]) == 64
-    assert "--config" in capsys.readouterr().err
+    assert "config.json" in capsys.readouterr().err

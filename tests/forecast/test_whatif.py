@@ -9,7 +9,7 @@ import pytest
 from diagnoser.model import Diagnosis, EngineId, Fact, L2State, PoolState, SignalValue, Verdict, WhatIf
 from diagnoser.whatif import Limits, what_if
 
-LIMITS = Limits(rho_target=0.8, pool_used_most=0.92, step_time_left_min=0.1)
+LIMITS = Limits(rho_target=0.8, pool_used_most=0.92, step_time_left_min=0.1, edge=0.05, few_requests=5)
 LOAD = {
     "arrival_rate": 3.0,
     "rho": 1.5,
