@@ -9,24 +9,15 @@ from diagnoser.signals.base import Params, Signal
 from diagnoser.signals.view import Found, Missing, Result, View
 
 
-def _mean(view: View, name: str) -> Result:
-    histogram = view.histogram(name)
-    if isinstance(histogram, Missing):
-        return histogram
-    if histogram.count <= 0:
-        return Missing(f"nothing observed in {histogram.series} in this window")
-    return Found(histogram.sum / histogram.count, (histogram.series,))
-
-
 def _decode_hold(view: View, _: Params) -> Result:
     """Decoding by decoding plus prefill; where the engine has no such times, what follows the first token by all
     that follows the queue.
     """
-    decode, prefill = _mean(view, "decode_seconds"), _mean(view, "prefill_seconds")
+    decode, prefill = view.observed_mean("decode_seconds"), view.observed_mean("prefill_seconds")
     if isinstance(decode, Found) and isinstance(prefill, Found):
         whole = decode.value + prefill.value
         return Found(decode.value / whole, decode.series + prefill.series) if whole > 0 else Missing("no time was held")
-    whole_time, first, queue = (_mean(view, name) for name in ("e2e_seconds", "ttft_seconds", "queue_seconds"))
+    whole_time, first, queue = (view.observed_mean(name) for name in ("e2e_seconds", "ttft_seconds", "queue_seconds"))
     for part in (whole_time, first, queue):
         if isinstance(part, Missing):
             return part

@@ -18,15 +18,6 @@ def _bucket(view: View, q: float, end: int) -> Result:
     return Found(bucket[end], (histogram.series,))
 
 
-def _mean(view: View, name: str) -> Result:
-    histogram = view.histogram(name)
-    if isinstance(histogram, Missing):
-        return histogram
-    if histogram.count <= 0:
-        return Missing(f"nothing observed in {histogram.series} in this window")
-    return Found(histogram.sum / histogram.count, (histogram.series,))
-
-
 def _silent(view: View, _: Params) -> Result:
     """Seconds at the end of the window without a first token although somebody waits."""
     points = [
@@ -48,7 +39,7 @@ SIGNALS = (
         "ttft_mean_seconds",
         "seconds",
         "mean TTFT of those who got a first token",
-        lambda v, _: _mean(v, "ttft_seconds"),
+        lambda v, _: v.observed_mean("ttft_seconds"),
     ),
     Signal(
         "ttft_p50_low_seconds",
@@ -70,12 +61,15 @@ SIGNALS = (
     ),
     Signal("ttft_silent_seconds", "seconds", "time at the end without a first token although somebody waits", _silent),
     Signal(
-        "queue_mean_seconds", "seconds", "mean wait before first scheduling", lambda v, _: _mean(v, "queue_seconds")
+        "queue_mean_seconds",
+        "seconds",
+        "mean wait before first scheduling",
+        lambda v, _: v.observed_mean("queue_seconds"),
     ),
     Signal(
         "prefill_mean_seconds",
         "seconds",
         "mean time from first scheduling to first token",
-        lambda v, _: _mean(v, "prefill_seconds"),
+        lambda v, _: v.observed_mean("prefill_seconds"),
     ),
 )

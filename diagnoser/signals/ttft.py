@@ -14,20 +14,11 @@ from diagnoser.signals.view import Found, Missing, Result, View, mean
 AT_FINISH = ("e2e_seconds", "decode_seconds", "queue_seconds", "prefill_seconds")
 
 
-def _mean(view: View, name: str) -> Result:
-    histogram = view.histogram(name)
-    if isinstance(histogram, Missing):
-        return histogram
-    if histogram.count <= 0:
-        return Missing(f"nothing observed in {histogram.series} in this window")
-    return Found(histogram.sum / histogram.count, (histogram.series,))
-
-
 def _whole(view: View, params: Params) -> Result:
     """Mean TTFT of the requests that the parts are of."""
     if not _at_finish(view):
         return _of_first_tokens(view, params)
-    e2e, decode = _mean(view, "e2e_seconds"), _mean(view, "decode_seconds")
+    e2e, decode = view.observed_mean("e2e_seconds"), view.observed_mean("decode_seconds")
     if isinstance(e2e, Missing):
         return Missing("nobody finished in this window, and queue and prefill time are observed at the finish")
     if isinstance(decode, Missing):
@@ -42,14 +33,14 @@ def _of_first_tokens(view: View, params: Params) -> Result:
     counts = [h.count for n in ("queue_seconds", "ttft_seconds") if not isinstance(h := view.histogram(n), Missing)]
     if len(counts) == 2 and min(counts) < scalar(params, "counts_agree_min") * max(counts):
         return Missing(f"{counts[0]:g} requests show a queue time, {counts[1]:g} a first token: not the same ones")
-    return _mean(view, "ttft_seconds")
+    return view.observed_mean("ttft_seconds")
 
 
 def _age(view: View, _: Params) -> Result:
     """How long before they were observed the first tokens of those requests came."""
     if not _at_finish(view):
         return Found(0.0)
-    return _mean(view, "decode_seconds")
+    return view.observed_mean("decode_seconds")
 
 
 def _count(view: View, _: Params) -> Result:
@@ -63,7 +54,7 @@ def _at_finish(view: View) -> bool:
 
 
 def _share(view: View, part: str, params: Params) -> Result:
-    of, whole = _mean(view, part), _whole(view, params)
+    of, whole = view.observed_mean(part), _whole(view, params)
     if isinstance(of, Missing):
         return of
     if isinstance(whole, Missing):

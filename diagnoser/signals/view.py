@@ -126,6 +126,15 @@ class View:
             return Missing("needs two pages: a histogram says nothing of an instant")
         return _grown_histogram(found)
 
+    def observed_mean(self, name: str) -> Result:
+        """Mean of a histogram's observations inside the window."""
+        histogram = self.histogram(name)
+        if isinstance(histogram, Missing):
+            return histogram
+        if histogram.count <= 0:
+            return Missing(f"nothing observed in {histogram.series} in this window")
+        return Found(histogram.sum / histogram.count, (histogram.series,))
+
     def lifetime(self, name: str) -> Histogram | Missing:
         """The newest cumulative histogram: every observation since the process started."""
         found = next((h for s in reversed(self.snapshots) if (h := s.histograms.get(name)) is not None), None)
