@@ -10,6 +10,7 @@ packages prometheus and victoria-metrics. Peak memory is of this process, with p
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import subprocess
 import sys
@@ -64,6 +65,7 @@ def measure(url: str) -> str:
             server = Server(client, url)
             return server, (await served(server, wish)).windows
 
+    gc.disable()  # as the command does
     start, cpu = time.perf_counter(), time.process_time()
     server, windows = asyncio.run(ask())
     fetched, fetched_cpu = time.perf_counter(), time.process_time()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from diagnoser.engines import adapters
 from diagnoser.errors import ServerError
-from diagnoser.model import Fact, Window
+from diagnoser.model import Fact, Scrape, Window
 from diagnoser.pipeline import History, wanted_metrics
 from diagnoser.sources.prometheus.api import Server
 from diagnoser.sources.prometheus.fetch import Fetched, Span, fetch
@@ -15,6 +15,8 @@ from diagnoser.sources.prometheus.targets import discover
 
 LOOKBACK_SECONDS = 3600.0
 """An engine that had series within the hour before is looked for: one that died just now must not vanish."""
+GONE_SECONDS, GONE_INTERVALS = 60.0, 2.5
+"""A target without a sample for so long, by both measures, is scraped no more: its last state is not today's."""
 SETTLE_SECONDS = 5.0
 """Samples younger than this may still be on their way into the server (remote write, flush to storage)."""
 
@@ -31,7 +33,7 @@ class Wish:
 
 @dataclass(slots=True)
 class Served:
-    """What the server gave. `doubted` are warnings by target, `gone` names that had series before but no sample."""
+    """What the server gave. `doubted` are warnings by target, `gone` the names of those it scrapes no more."""
 
     windows: list[Window] = field(default_factory=list)
     doubted: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -64,7 +66,7 @@ def _take(found: Served, fetched: Fetched, wish: Wish) -> None:
     name = fetched.target.name
     if fetched.error is not None:
         found.failed[name] = fetched.error
-    elif not fetched.scrapes:
+    elif _gone(fetched.scrapes, wish.at):
         found.gone.append(name)
         return
     history = History(name, wish.window, wish.facts)
@@ -75,6 +77,13 @@ def _take(found: Served, fetched: Fetched, wish: Wish) -> None:
     if fetched.warnings:
         found.doubted[name] = fetched.warnings
         found.warnings = tuple(dict.fromkeys(found.warnings + fetched.warnings))
+
+
+def _gone(scrapes: Sequence[Scrape], at: float) -> bool:
+    if not scrapes:
+        return True
+    interval = (scrapes[-1].at - scrapes[0].at) / max(1, len(scrapes) - 1)
+    return at - scrapes[-1].at > max(GONE_SECONDS, GONE_INTERVALS * interval)
 
 
 async def _nobody(server: Server, anchors: frozenset[str], wish: Wish, lookback: float) -> str:

@@ -153,7 +153,7 @@ def test_series_left_out_by_a_partial_answer(diagnose: Diagnose, serve: Callable
 
     ran = diagnose("--prometheus", serve(Proxy(fleet, change=lost).handle), *WHOLE)
     assert PREEMPTING not in {one["engine"]["target"] for one in diagnoses(ran)}
-    assert f"no sample in the window, so not shown: {PREEMPTING}" in ran.err
+    assert f"no more for a minute, so not shown: {PREEMPTING}" in ran.err
 
 
 def test_infos_are_no_warnings(diagnose: Diagnose, serve: Callable[..., str], fleet: str) -> None:

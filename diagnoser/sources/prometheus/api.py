@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
@@ -20,6 +20,7 @@ from diagnoser.errors import ServerError, TooMuchError
 from diagnoser.sources.prometheus.access import api_url, server_name
 from diagnoser.sources.prometheus.refusals import broken, refusal
 
+T = TypeVar("T")
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 """Longest answer we read, decompressed. Batches aim far below; an answer above is asked for again in parts."""
 QUERIES_AT_ONCE = 4
@@ -102,6 +103,17 @@ class Server:
             raise ServerError(f"{self.name} answers with JSON that {what}") from None
         partial = ["the answer is partial (isPartial)"] if data.get("isPartial") is True else []
         return Answer(series, tuple(dict.fromkeys(warnings + partial)))
+
+
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in their order, or the first error once all are done: a TLS handshake that is cancelled leaks its
+    socket in httpcore. Every query ends by its timeout.
+    """
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
 def _json(body: bytes) -> Any:

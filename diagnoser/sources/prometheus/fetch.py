@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from diagnoser.errors import ServerError, TooMuchError
 from diagnoser.model import Scrape
-from diagnoser.sources.prometheus.api import Answer, Series, Server
+from diagnoser.sources.prometheus.api import Answer, Series, Server, together
 from diagnoser.sources.prometheus.pages import scrapes
 from diagnoser.sources.prometheus.selectors import SLACK_SECONDS, instances, names, over, selector, with_up
 from diagnoser.sources.prometheus.targets import Known, Owners
@@ -54,7 +53,7 @@ async def fetch(server: Server, targets: Sequence[Known], span: Span, take: Call
     each = max(1, (server.bytes - before) // len(probe))
     size = max(1, min(MAX_TARGETS, AIM_BYTES // each))
     batches = [rest[start : start + size] for start in range(0, len(rest), size)]
-    await asyncio.gather(*(_batch(server, batch, span, take) for batch in batches))
+    await together(_batch(server, batch, span, take) for batch in batches)
 
 
 async def _batch(server: Server, targets: Sequence[Known], span: Span, take: Callable[[Fetched], None]) -> None:
@@ -82,7 +81,7 @@ async def _raw(server: Server, targets: Sequence[Known], span: Span) -> Answer:
             parts = [(targets, Span(metrics, span.at, span.seconds)) for metrics in both]
         else:
             raise
-    answers = await asyncio.gather(*(_raw(server, some, part) for some, part in parts))
+    answers = await together(_raw(server, some, part) for some, part in parts)
     series = tuple(one for answer in answers for one in answer.series)
     return Answer(series, tuple(dict.fromkeys(text for answer in answers for text in answer.warnings)))
 

@@ -7,12 +7,11 @@ except the labels that engines write themselves.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from diagnoser.sources.prometheus.api import Server
+from diagnoser.sources.prometheus.api import Server, together
 from diagnoser.sources.prometheus.selectors import UP, names, over, selector
 
 Labels = Mapping[str, str]
@@ -77,7 +76,7 @@ async def discover(server: Server, anchors: Collection[str], match: str, at: flo
     """Every target that had a series of `anchors` in the `seconds` before `at`: two queries. Raises ServerError."""
     engines = f"last_over_time({selector(names(anchors), match)}{over(seconds)})"
     ups = f"last_over_time({UP}{over(seconds)}) and on (job, instance) {engines}"
-    found, up = await asyncio.gather(server.query(engines, at), server.query(ups, at))
+    found, up = await together(server.query(promql, at) for promql in (engines, ups))
     targets = group([one.labels for one in found.series], [one.labels for one in up.series])
     return Discovery(targets, tuple(dict.fromkeys(found.warnings + up.warnings)))
 
@@ -93,9 +92,9 @@ def group(series: Sequence[Labels], ups: Sequence[Labels]) -> tuple[Known, ...]:
             rest[_place(labels)].append(labels)
         else:
             found[frozenset(owner.labels.items())] = owner
-    for together in rest.values():
-        shared = set.intersection(*(set(labels) for labels in together)) - PAGE_LABELS
-        for labels in together:
+    for alike in rest.values():
+        shared = set.intersection(*(set(labels) for labels in alike)) - PAGE_LABELS
+        for labels in alike:
             own = {key: labels[key] for key in sorted(shared)}
             found[frozenset(own.items())] = Known("", own, has_up=False)
     return _named(list(found.values()))
