@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,15 +12,9 @@ from diagnoser.commands.base import Command, add_facts, add_http, add_output, du
 from diagnoser.errors import UsageError
 
 if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
-    from diagnoser.model import Window
     from diagnoser.served import Served, Wish
     from diagnoser.sources.prometheus.access import Access
     from diagnoser.sources.prometheus.api import Server
-
-SHOWN = 5
-"""Names listed in a note."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
     from diagnoser import clock
     from diagnoser.commands import setup
+    from diagnoser.commands.servednotes import notes
     from diagnoser.doubt import doubt
     from diagnoser.outputs.base import Report
     from diagnoser.pipeline import diagnose
@@ -85,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     with _uncollected():
         server, found = asyncio.run(_ask(access_of(args), args.timeout, wish))
         diagnoses = doubt(diagnose(found.windows, book), found.doubted, found.failed)
-    return setup.show(Report(diagnoses, tuple(_notes(server, found, wish, zone))), args)
+    return setup.show(Report(diagnoses, tuple(notes(server, found, wish, zone))), args)
 
 
 @contextmanager
@@ -135,35 +129,6 @@ def _token(args: argparse.Namespace, headers: Mapping[str, str]) -> str:
     if not token or len(token.split()) != 1:
         raise UsageError(f"--bearer-file {args.bearer_file}: holds no token; it must be the only word in it.")
     return token
-
-
-def _notes(server: Server, found: Served, wish: Wish, zone: ZoneInfo) -> list[str]:
-    """What was asked, and what the reader must know about the answer."""
-    from diagnoser import clock
-    from diagnoser.units import duration
-
-    targets = len({window.engine.target for window in found.windows})
-    size = f"{server.queries} queries, {server.bytes / 1e6:.1f} MB"
-    when = f"{duration(wish.window)} up to {clock.shown(wish.at, zone)}"
-    notes = [f"from {server.name}: {when}; {targets} engine{'s' * (targets != 1)}, {size}."]
-    effect = f"of {len(found.doubted)} engines every no is unknown" if found.doubted else "engines may be missing here"
-    notes += [f"{server.name} warns: {text}; {effect}." for text in found.warnings]
-    errors = Counter(found.failed.values())
-    notes += [f"{error} It was asked for {count} engines, which are unknown." for error, count in errors.items()]
-    if found.gone:
-        listed = ", ".join(found.gone[:SHOWN]) + (", ..." if len(found.gone) > SHOWN else "")
-        notes.append(f"scraped within the hour before and no more for a minute, so not shown: {listed}.")
-    unsized = {w.engine.target for w in found.windows if w.engine.family == "vllm" and _no_pool(w)}
-    if unsized:
-        why = "VictoriaMetrics cuts the labels of vllm:cache_config_info unless -maxLabelsPerTimeseries is 60"
-        notes.append(f"{len(unsized)} vLLM engines show no pool size; {why}.")
-    if found.blind:
-        notes.append(f"{found.blind} engines have no `up` series: their failed scrapes cannot be told from gaps.")
-    return notes
-
-
-def _no_pool(window: Window) -> bool:
-    return bool(window.snapshots) and window.snapshots[-1].pool.capacity is None
 
 
 COMMAND = Command(

@@ -134,3 +134,10 @@ def test_a_real_scrape_and_a_real_death(diagnose: Diagnose, tmp_path: Path) -> N
     assert all(8 <= one["scrapes"] <= 11 and one["l1"]["capacity_tokens"] for one in before)
     assert {one["verdict"]["bottleneck"] for one in after} == {"unreachable"}
     assert f"{engine} could not be scraped by" in after[0]["verdict"]["because"][0]
+
+
+def test_help(diagnose: Diagnose) -> None:
+    ran = diagnose("--prometheus", "x", "--help")
+    assert ran.code == 0 and ran.out.startswith("usage: diagnose --prometheus URL [options]")
+    assert "examples:\n  diagnose --prometheus" in ran.out and max(map(len, ran.out.splitlines())) < 80
+    assert "diagnose --prometheus URL --help" in diagnose("--help").out
