@@ -61,7 +61,11 @@ def run(words: Sequence[str]) -> int:
     name, rest = (words[0], words[1:]) if words[0] in NAMES else (_nameless(words), words)
     chosen = command(name)
     parser = parser_of(chosen)
-    return chosen.run(parser.parse_args(rest))
+    try:
+        parsed = parser.parse_args(rest)
+    except UnicodeDecodeError:
+        raise UsageError("a file of arguments (@FILE) is not UTF-8 text") from None
+    return chosen.run(parsed)
 
 
 def _nameless(words: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -37,7 +38,17 @@ class Command:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with 64 as the exit code of a usage error, and one sentence instead of the whole usage."""
+    """argparse with 64 as the exit code of a usage error, and one sentence instead of the whole usage.
+
+    `@FILE` stands for the arguments in a file: addresses, --l2, facts, as on a command line; # begins a comment.
+    """
+
+    def convert_arg_line_to_args(self, arg_line: str) -> list[str]:
+        """The arguments of one line of such a file."""
+        try:
+            return shlex.split(arg_line, comments=True)
+        except ValueError as error:
+            raise UsageError(f"a file of arguments has the line {arg_line!r}: {error}") from None
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (`{self.prog} --help` shows how it is used)")
@@ -54,6 +65,7 @@ def parser_of(command: Command) -> Parser:
         usage=f"{prog} {command.usage} [options]",
         description=description,
         allow_abbrev=False,
+        fromfile_prefix_chars="@",
         epilog=f"examples:\n{examples}",
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=WIDTH),
     )

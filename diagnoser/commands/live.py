@@ -135,6 +135,7 @@ COMMAND = Command(
         ("diagnose https://gw/model-a/metrics --header-file token.txt", "behind a gateway"),
         ("diagnose localhost:8000 --fact max_num_seqs=64 -v", "with what you know, everything shown"),
         ("diagnose localhost:8000 --format json > verdict.json", "for programs"),
+        ("diagnose @prod.args", "engines, --l2 and --fact from a file, as on a command line"),
     ),
     options=options,
     run=run,
