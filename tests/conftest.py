@@ -1,8 +1,27 @@
-"""Makes the helpers beside the tests importable."""
+"""Makes the helpers beside the tests importable, and runs the command in this process."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+from ran import Ran
+
+from diagnoser.cli import main
+
+
+@pytest.fixture
+def diagnose(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs the command: `diagnose("replay", path)`."""
+
+    def run(*words: object) -> Ran:
+        code = main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run

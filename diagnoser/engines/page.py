@@ -11,7 +11,6 @@ from diagnoser.engines.versions import Span
 from diagnoser.model import BadSeries, Histogram, Reading, Sample
 
 Labels = Mapping[str, str]
-HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
 
 
 class Page:

@@ -59,7 +59,6 @@ class Output:
 
 # ---------------------------------------------------------------- the worst first
 
-URGENT = 4
 _EXIT_CODES = (0, 3, 1, 3, 2)
 """By urgency: no bottleneck, unknown, warning, unreachable, critical."""
 

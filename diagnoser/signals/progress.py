@@ -202,12 +202,6 @@ SIGNALS = (
         _prefill_occupancy,
     ),
     Signal(
-        "prefill_occupancy_known",
-        "bool",
-        "prefill times are exported",
-        lambda v, p: Found(float(isinstance(_prefill_occupancy(v, p), Found))),
-    ),
-    Signal(
         "prefill_passes_known",
         "bool",
         "passes that prefill are counted apart from those that decode",

@@ -6,15 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
+from ran import Ran
 
-from diagnoser.cli import main
 from diagnoser.commands import setup  # noqa: F401 - pandas is imported now, not while an engine plays
 from diagnoser.demo import Excerpt
 from diagnoser.sources.mock import MockEngine
@@ -31,27 +30,6 @@ SPEED = 40.0
 SLOW = 10.0
 """For commands that run as a process of their own."""
 FAST = ("--window", "800ms", "--interval", "25ms")
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def diagnose(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs the command in this process: `diagnose("replay", path)`."""
-
-    def run(*words: object) -> Ran:
-        code = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return run
 
 
 def shell(*words: object, stdin: bytes | None = None, env: Mapping[str, str] | None = None) -> Ran:

@@ -14,11 +14,12 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from ran import Ran
 
 from diagnoser.cli import guarded
 from diagnoser.sources.recording import open_recording
 
-from .conftest import FAST, HEALTHY, PREEMPTING, Handler, Ran, sends, shell
+from .conftest import FAST, HEALTHY, PREEMPTING, Handler, sends, shell
 
 Diagnose = Callable[..., Ran]
 QUICK = ("--window", "300ms", "--interval", "50ms", "--timeout", "400ms")

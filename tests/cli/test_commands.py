@@ -13,8 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from ran import Ran
 
-from .conftest import FAST, HEALTHY, KILLED, PREEMPTING, RESERVATION, SLOW, TWO_RANKS, Ran, sends, shell
+from .conftest import FAST, HEALTHY, KILLED, PREEMPTING, RESERVATION, SLOW, TWO_RANKS, sends, shell
 
 Diagnose = Callable[..., Ran]
 

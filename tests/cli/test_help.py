@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from ran import Ran
 
 from diagnoser import __version__
 from diagnoser.commands import NAMES, command
 from diagnoser.outputs import outputs
 
-from .conftest import Ran, shell
+from .conftest import shell
 
 Diagnose = Callable[..., Ran]
 

@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 import pytest
 
-from diagnoser.cli import main
 from diagnoser.model import Fact
 from diagnoser.served import Served, Wish, served
 from diagnoser.sources.prometheus.access import Access, open_client
@@ -76,27 +75,6 @@ def ask(url: str, at: float, match: str = "", window: float = 30.0, facts: Mappi
             return Asked(await served(server, Wish(at, window, match, facts or {})), server)
 
     return asyncio.run(work())
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What the command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def diagnose(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs the command in this process."""
-
-    def run(*words: object) -> Ran:
-        code = main([str(word) for word in words])
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return run
 
 
 @dataclass

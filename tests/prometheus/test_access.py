@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ran import Ran
 
-from .conftest import FLEET_END, KILLED, PREEMPTING, TWO_RANKS, Proxy, Ran
+from .conftest import FLEET_END, KILLED, PREEMPTING, TWO_RANKS, Proxy
 
 Diagnose = Callable[..., Ran]
 WHOLE = ("--at", FLEET_END, "--window", "30s", "--format", "jsonl")

@@ -10,8 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+from ran import Ran
 
-from .conftest import FLEET_END, PREEMPTING, Proxy, Ran, bare, respond
+from .conftest import FLEET_END, PREEMPTING, Proxy, bare, respond
 from .servers import free_port
 
 Handler = Callable[[BaseHTTPRequestHandler], None]

@@ -10,12 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 from jsonschema import Draft202012Validator
+from ran import Ran
 
 from diagnoser.outputs.contract import SCHEMA
 from diagnoser.sources.mock import MockEngine
 from diagnoser.sources.recording import open_recording
 
-from .conftest import FLEET_END, KILLED, PREEMPTING, RECORDINGS, SGLANG, SGLANG_RANKS, TWO_RANKS, Ran, bare, stored
+from .conftest import FLEET_END, KILLED, PREEMPTING, RECORDINGS, SGLANG, SGLANG_RANKS, TWO_RANKS, bare, stored
 from .servers import prometheus, victoria
 
 Diagnose = Callable[..., Ran]
