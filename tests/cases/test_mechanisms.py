@@ -78,6 +78,14 @@ def test_flat_running_is_slots_only_where_kv_space_does_not_explain_it(
     assert found.verdict.bottleneck == bottleneck
 
 
+def test_an_inferred_limit_is_not_of_high_confidence() -> None:
+    polls = [steady(i, running=5, waiting=9, usage=0.30) | pool(256) for i in range(12)]
+    (guessed,), (known,) = play(polls, 1), play(polls, 1, facts={"max_num_seqs": 5, "max_num_batched_tokens": 2048})
+    assert (guessed.verdict.bottleneck, known.verdict.bottleneck) == ("slots", "slots")
+    assert guessed.verdict.confidence == "medium"
+    assert said(guessed, "slots_inferred") is Answer.YES and said(known, "slots_inferred") is Answer.NO
+
+
 def test_a_known_limit_settles_what_a_plateau_leaves_open() -> None:
     polls = [steady(i, running=5, waiting=9, usage=0.95, prompt=1280 * i, first=2 * i) | pool(256) for i in range(12)]
     assert play(polls, 1, facts={"max_num_seqs": 5})[0].verdict.bottleneck == "slots"
