@@ -1,0 +1,1 @@
+"""Who is told of a verdict, and in which words."""
