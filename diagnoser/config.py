@@ -9,12 +9,12 @@ from pathlib import Path
 
 from diagnoser.errors import UsageError
 
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
-_DURATION = re.compile(r"([0-9]*\.?[0-9]+) *(ms|s|min|m|h|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
+_DURATION = re.compile(r"([0-9]*\.?[0-9]+) *(ms|s|min|m|h|d|)")
 
 
 def duration(text: str) -> float:
-    """Seconds in "30s", "2m", "1.5h", "500ms" or "30"."""
+    """Seconds in "30s", "2m", "1.5h", "7d", "500ms" or "30"."""
     match = _DURATION.fullmatch(text.strip().lower())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not 0 < seconds < 1e9:

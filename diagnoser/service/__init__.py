@@ -1,0 +1,1 @@
+"""The service: watches engines, remembers verdicts, answers and alerts. `diagnose serve` is the only way in."""

@@ -1,0 +1,1 @@
+"""Where the addresses of engines come from: one file a kind."""

@@ -1,0 +1,45 @@
+"""Messages on their way, and what inbound alerts led to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import astuple
+
+from diagnoser.service.records import OutboxItem, WebhookResult
+
+_ITEM = "id, receiver, kind, payload, created_at, next_at, attempts, state, error"
+_RESULT = "id, group_key, fingerprint, status, received_at, body"
+
+
+def add(db: sqlite3.Connection, items: Sequence[OutboxItem]) -> None:
+    """Adds those whose id is new."""
+    db.executemany(f"INSERT OR IGNORE INTO outbox ({_ITEM}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", map(astuple, items))
+
+
+def due(db: sqlite3.Connection, now: float, limit: int) -> list[OutboxItem]:
+    """Pending items whose time has come, the longest due first."""
+    where = f"SELECT {_ITEM} FROM outbox WHERE state = 'pending' AND next_at <= ? ORDER BY next_at, created_at LIMIT ?"
+    return [OutboxItem(*row) for row in db.execute(where, (now, limit))]
+
+
+def update(db: sqlite3.Connection, item_id: str, state: str, attempts: int, next_at: float, error: str) -> None:
+    """What became of one item."""
+    sets = "state = ?, attempts = ?, next_at = ?, error = ?"
+    db.execute(f"UPDATE outbox SET {sets} WHERE id = ?", (state, attempts, next_at, error, item_id))
+
+
+def counts(db: sqlite3.Connection) -> dict[str, int]:
+    """Items by state."""
+    return dict(db.execute("SELECT state, count(*) FROM outbox GROUP BY state").fetchall())
+
+
+def put_result(db: sqlite3.Connection, result: WebhookResult) -> None:
+    """Keeps a result; one of the same id is replaced."""
+    db.execute(f"INSERT OR REPLACE INTO webhook_results ({_RESULT}) VALUES (?, ?, ?, ?, ?, ?)", astuple(result))
+
+
+def results(db: sqlite3.Connection, limit: int) -> list[WebhookResult]:
+    """The newest results first."""
+    where = f"SELECT {_RESULT} FROM webhook_results ORDER BY received_at DESC LIMIT ?"
+    return [WebhookResult(*row) for row in db.execute(where, (limit,))]
