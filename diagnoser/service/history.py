@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,12 +16,10 @@ from typing import TypeVar
 from diagnoser.model import Diagnosis
 from diagnoser.service.board import Key, Transition, key_of, name_of
 from diagnoser.service.records import OutboxItem, VerdictPoint, WebhookResult
-from diagnoser.service.store import evaluations, outbox, transitions, upkeep
-from diagnoser.service.store.file import open_store, reason
-from diagnoser.service.store.ids import Ids
-from diagnoser.service.store.overflow import Overflow
+from diagnoser.service.store import evaluations, outbox, transitions
+from diagnoser.service.store.worker import HistoryError, Worker
 
-__all__ = ["KEY_SIGNALS", "History", "OutboxItem", "VerdictPoint", "WebhookResult"]
+__all__ = ["KEY_SIGNALS", "History", "HistoryError", "OutboxItem", "VerdictPoint", "WebhookResult"]
 
 T = TypeVar("T")
 KEY_SIGNALS = (
@@ -51,22 +48,16 @@ TIDY_SECONDS = 60.0
 class History:
     """Create with `await History.open(...)`."""
 
-    def __init__(self, path: Path | None, retention_seconds: float, max_bytes: int) -> None:
-        self.path, self._retention = path, retention_seconds
-        self._store = open_store(path, max_bytes)
-        self._problem, self._standing = "", self._store.problem
-        self._ids, self._overflow = Ids(self._store.writer), Overflow()
-        self._next_id = transitions.newest_id(self._store.writer) + 1
+    def __init__(self, worker: Worker, retention_seconds: float) -> None:
+        self._worker, self._retention = worker, retention_seconds
+        self._next_id = worker.newest_id + 1
         self._kept: dict[Key, tuple[float, str]] = {}
         self._tidied = 0.0
-        self._writer = ThreadPoolExecutor(1, "history-writer")
-        shared = self._store.reader is self._store.writer
-        self._reader = self._writer if shared else ThreadPoolExecutor(1, "history-reader")
 
     @classmethod
     async def open(cls, path: Path | None, retention_seconds: float, max_bytes: int) -> History:
         """The history at `path`, made if it is not there; None keeps it in memory."""
-        return await asyncio.to_thread(cls, path, retention_seconds, max_bytes)
+        return cls(await asyncio.to_thread(Worker, path, max_bytes), retention_seconds)
 
     @property
     def healthy(self) -> bool:
@@ -76,13 +67,15 @@ class History:
     @property
     def problem(self) -> str:
         """Why not, as a sentence."""
-        return self._problem or self._standing
+        return self._worker.problem
 
     async def close(self) -> None:
         """Waits for what is being written, and closes the file."""
-        await asyncio.to_thread(self._writer.shutdown)
-        await asyncio.to_thread(self._reader.shutdown)
-        await asyncio.to_thread(self._store.close)
+        await self._worker.close()
+
+    async def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """`work` in one transaction, committed when it returns. Raises HistoryError if that is not possible."""
+        return await self._worker.transact(work)
 
     # ---------------------------------------------------------------- evaluations and transitions
 
@@ -91,16 +84,17 @@ class History:
         numbered = tuple(replace(one, id=self._next_id + place) for place, one in enumerate(found))
         self._next_id += len(numbered)
         rows = [row for row in map(self._row, diagnoses) if row is not None]
-        now = max((one.at for one in diagnoses), default=0.0)
+        worker, now = self._worker, max((one.at for one in diagnoses), default=0.0)
 
         def work(db: sqlite3.Connection) -> None:
-            evaluations.add(db, self._ids, KEY_SIGNALS, rows)
-            transitions.add(db, self._ids, numbered)
+            evaluations.add(db, worker.ids, KEY_SIGNALS, rows)
+            transitions.add(db, worker.ids, numbered)
 
-        await self._in_writer(lambda: self._write(work, lambda: self._overflow.transitions.extend(numbered)))
+        if rows or numbered:
+            await worker.write(work, lambda: worker.overflow.transitions.extend(numbered))
         if now >= self._tidied + TIDY_SECONDS:
             self._tidied = now
-            await self._in_writer(lambda: self._tidy(now))
+            await worker.tidy(now, self._retention)
         return numbered
 
     def _row(self, diagnosis: Diagnosis) -> tuple[Diagnosis, bool] | None:
@@ -119,120 +113,79 @@ class History:
             found = list(evaluations.verdicts(db, key, start, end, step))
             return _with_headlines(found, transitions.between(db, 0.0, end, key, 0, -1), step)
 
-        return await self._read(work, [])
+        return await self._worker.read(work, [])
 
     async def signals(
         self, key: Key, names: Sequence[str], start: float, end: float, step: float
     ) -> dict[str, list[tuple[float, float | None]]]:
         """(start of the step, mean of the signal or None) for each name, for the steps that have evaluations."""
-        return await self._read(
-            lambda db: evaluations.signals(db, key, names, start, end, step), {name: [] for name in names}
-        )
+        empty: dict[str, list[tuple[float, float | None]]] = {name: [] for name in names}
+        return await self._worker.read(lambda db: evaluations.signals(db, key, names, start, end, step), empty)
 
     async def transitions(
         self, start: float, end: float, key: Key | None = None, after_id: int = 0, limit: int = 1000
     ) -> list[Transition]:
         """Those in [start, end] with an id above `after_id`, oldest first."""
-        none: list[Transition] = []
-        stored = await self._read(lambda db: transitions.between(db, start, end, key, after_id, limit), none)
-        known = {one.id for one in stored}
-        wanted = [
-            one
-            for one in tuple(self._overflow.transitions)
-            if start <= one.at <= end and one.id > after_id and key in (None, one.key) and one.id not in known
-        ]
-        return sorted([*stored, *wanted], key=lambda one: one.id)[:limit]
+
+        def merge(stored: list[Transition]) -> list[Transition]:
+            found = {one.id: one for one in stored}
+            for one in self._worker.overflow.transitions:
+                if start <= one.at <= end and one.id > after_id and key in (None, one.key):
+                    found[one.id] = one
+            return sorted(found.values(), key=lambda one: one.id)[:limit]
+
+        empty: list[Transition] = []
+        if self.healthy:
+            return await self._worker.read(lambda db: transitions.between(db, start, end, key, after_id, limit), empty)
+        return await self._worker.read_merged(
+            lambda db: transitions.between(db, start, end, key, after_id, limit), merge, empty
+        )
 
     async def last_transitions(self) -> list[Transition]:
         """The newest of every rank: what was known before a restart."""
-        return await self._read(transitions.last_of_each, [])
+        empty: list[Transition] = []
+        return await self._worker.read(transitions.last_of_each, empty)
 
     # ---------------------------------------------------------------- outbox and webhook
 
     async def outbox_add(self, items: Sequence[OutboxItem]) -> None:
-        """Committed (fsync) when it returns; kept in memory while the disk fails."""
-        await self._in_writer(lambda: self._write(lambda db: outbox.add(db, items), lambda: self._overflow.add(items)))
+        """Committed (fsync) when it returns; kept in memory, and due from there, while the disk fails."""
+        overflow = self._worker.overflow
+        await self._worker.write(lambda db: outbox.add(db, items), lambda: overflow.add(items))
 
-    async def outbox_due(self, now: float, limit: int) -> list[OutboxItem]:
-        """Pending items whose time has come, the longest due first."""
-
-        def work() -> list[OutboxItem]:
-            none: list[OutboxItem] = []
-            stored = self._query(self._store.writer, lambda db: outbox.due(db, now, limit), none)
-            return self._overflow.due(stored, now, limit)
-
-        return await self._in_writer(work)
+    async def outbox_due(self, now: float, limit: int, receiver: str = "") -> list[OutboxItem]:
+        """Pending items (of that receiver) whose time has come, the longest due first."""
+        empty: list[OutboxItem] = []
+        return await self._worker.read_merged(
+            lambda db: outbox.due(db, now, limit, receiver),
+            lambda stored: self._worker.overflow.due(stored, now, limit, receiver),
+            empty,
+        )
 
     async def outbox_update(self, item_id: str, *, state: str, attempts: int, next_at: float, error: str) -> None:
         """What became of an item: pending (again), done or dead."""
-
-        def work() -> None:
-            self._write(
-                lambda db: outbox.update(db, item_id, state, attempts, next_at, error),
-                lambda: self._overflow.update(item_id, state, attempts, next_at, error),
-            )
-
-        await self._in_writer(work)
+        await self._worker.write(
+            lambda db: outbox.update(db, item_id, state, attempts, next_at, error),
+            lambda: self._worker.overflow.update(item_id, state, attempts, next_at, error),
+        )
 
     async def outbox_counts(self) -> Mapping[str, int]:
         """Items by state."""
-        return await self._read(outbox.counts, {})
+        return await self._worker.read_merged(outbox.counts, self._worker.overflow.counts, {})
+
+    async def outbox_list(self, state: str, limit: int) -> list[OutboxItem]:
+        """Items of that state, the newest first."""
+        empty: list[OutboxItem] = []
+        return await self._worker.read(lambda db: outbox.listed(db, state, limit), empty)
 
     async def webhook_put(self, result: WebhookResult) -> None:
         """Keeps what an inbound alert led to; a result of the same id is replaced."""
-        await self._in_writer(lambda: self._write(lambda db: outbox.put_result(db, result)))
+        await self._worker.write(lambda db: outbox.put_result(db, result))
 
     async def webhook_results(self, limit: int = 100) -> list[WebhookResult]:
         """The newest first."""
-        return await self._read(lambda db: outbox.results(db, limit), [])
-
-    # ---------------------------------------------------------------- in the threads
-
-    async def _in_writer(self, work: Callable[[], T]) -> T:
-        # Shielded: a caller that is cancelled must not leave a half-told story.
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._writer, work))
-
-    async def _read(self, work: Callable[[sqlite3.Connection], T], empty: T) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reader, lambda: self._query(self._store.reader, work, empty))
-
-    def _query(self, db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], empty: T) -> T:
-        try:
-            return work(db)
-        except sqlite3.Error as error:
-            self._problem = f"the history cannot be read ({reason(error)})."
-            return empty
-
-    def _write(
-        self, work: Callable[[sqlite3.Connection], object], instead: Callable[[], object] = lambda: None
-    ) -> bool:
-        """One transaction with what is left from failed ones. False, and `instead` is done, if it fails."""
-        db = self._store.writer
-        try:
-            db.execute("BEGIN IMMEDIATE")
-            self._overflow.flush(db, self._ids)
-            work(db)
-            db.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._give_up(db, error)
-            instead()
-            return False
-        self._overflow.clear()
-        self._problem = ""
-        return True
-
-    def _give_up(self, db: sqlite3.Connection, error: sqlite3.Error) -> None:
-        self._ids = Ids(db)
-        self._problem = f"the history is not being written ({reason(error)}); verdicts go on."
-        try:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-        except sqlite3.Error as second:
-            self._problem = f"the history is not being written ({reason(second)}); verdicts go on."
-
-    def _tidy(self, now: float) -> None:
-        if self._write(lambda db: upkeep.tidy(db, now, self._retention, self._store.max_bytes)):
-            self._query(self._store.writer, lambda db: db.execute("PRAGMA incremental_vacuum").fetchall(), [])
+        empty: list[WebhookResult] = []
+        return await self._worker.read(lambda db: outbox.results(db, limit), empty)
 
 
 def _with_headlines(points: list[VerdictPoint], found: list[Transition], step: float) -> list[VerdictPoint]:

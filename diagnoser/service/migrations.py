@@ -40,6 +40,11 @@ STEPS: tuple[str, ...] = (
         received_at REAL NOT NULL, body TEXT NOT NULL
     );
     CREATE INDEX webhook_results_by_time ON webhook_results (received_at);
+    CREATE TABLE told (
+        receiver TEXT NOT NULL, target TEXT NOT NULL, rank TEXT NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (receiver, target, rank)
+    ) WITHOUT ROWID;
+    CREATE TABLE silences (id TEXT PRIMARY KEY, ends_at REAL NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
     """,
 )
 

@@ -6,8 +6,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from diagnoser.service import migrations
@@ -27,7 +26,6 @@ class Opened:
     path: Path | None = None
     problem: str = ""
     lock: int = -1
-    closers: list[Callable[[], None]] = field(default_factory=list)
 
     def close(self) -> None:
         """Closes the connections, the reader first; the last one to close folds the WAL into the file."""

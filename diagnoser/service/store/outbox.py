@@ -17,10 +17,16 @@ def add(db: sqlite3.Connection, items: Sequence[OutboxItem]) -> None:
     db.executemany(f"INSERT OR IGNORE INTO outbox ({_ITEM}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", map(astuple, items))
 
 
-def due(db: sqlite3.Connection, now: float, limit: int) -> list[OutboxItem]:
-    """Pending items whose time has come, the longest due first."""
-    where = f"SELECT {_ITEM} FROM outbox WHERE state = 'pending' AND next_at <= ? ORDER BY next_at, created_at LIMIT ?"
-    return [OutboxItem(*row) for row in db.execute(where, (now, limit))]
+def due(db: sqlite3.Connection, now: float, limit: int, receiver: str) -> list[OutboxItem]:
+    """Pending items (of that receiver, "" = all) whose time has come, the longest due first."""
+    where = "state = 'pending' AND next_at <= ? AND ? IN ('', receiver) ORDER BY next_at, created_at LIMIT ?"
+    return [OutboxItem(*row) for row in db.execute(f"SELECT {_ITEM} FROM outbox WHERE {where}", (now, receiver, limit))]
+
+
+def listed(db: sqlite3.Connection, state: str, limit: int) -> list[OutboxItem]:
+    """Items of that state, the newest first."""
+    where = f"SELECT {_ITEM} FROM outbox WHERE state = ? ORDER BY created_at DESC LIMIT ?"
+    return [OutboxItem(*row) for row in db.execute(where, (state, limit))]
 
 
 def update(db: sqlite3.Connection, item_id: str, state: str, attempts: int, next_at: float, error: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from diagnoser.service.board import Transition
@@ -40,11 +40,21 @@ class Overflow:
         else:
             self._updates[item_id] = (state, attempts, next_at, error)
 
-    def due(self, stored: Sequence[OutboxItem], now: float, limit: int) -> list[OutboxItem]:
+    def due(self, stored: Sequence[OutboxItem], now: float, limit: int, receiver: str) -> list[OutboxItem]:
         """What the disk has due, and what is kept here."""
         still = [item for item in stored if item.id not in self._updates]
-        here = [item for item in self._items.values() if item.state == "pending" and item.next_at <= now]
+        here = [
+            item
+            for item in self._items.values()
+            if item.state == "pending" and item.next_at <= now and receiver in ("", item.receiver)
+        ]
         return sorted([*still, *here], key=lambda item: (item.next_at, item.created_at))[:limit]
+
+    def counts(self, stored: Mapping[str, int]) -> Mapping[str, int]:
+        """Items by state, with those kept here."""
+        found = Counter(dict(stored))
+        found.update(item.state for item in self._items.values())
+        return dict(found)
 
     def flush(self, db: sqlite3.Connection, ids: Ids) -> None:
         """Writes everything; `clear` once that is committed."""

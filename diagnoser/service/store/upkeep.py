@@ -7,7 +7,7 @@ import sqlite3
 THIN_AFTER_SECONDS = 86400.0
 """Older evaluations are kept one a minute."""
 SETTLED_SECONDS = 86400.0
-"""A delivered message is remembered so long, so that it is not sent again under the same id."""
+"""A delivered message is remembered at least so long, so that it is not sent again under the same id."""
 DEAD_SECONDS = 7 * 86400.0
 _FULL, _AIM = 0.9, 0.8
 """Above the first share of the bound the oldest rows go, down to the second."""
@@ -20,7 +20,8 @@ def tidy(db: sqlite3.Connection, now: float, retention: float, max_bytes: int) -
         db.execute("DELETE FROM evaluations WHERE engine = ? AND at < ?", (engine, now - retention))
         thin = "DELETE FROM evaluations WHERE engine = ? AND at < ? AND minute = 0"
         db.execute(thin, (engine, now - THIN_AFTER_SECONDS))
-    db.execute("DELETE FROM outbox WHERE state = 'done' AND created_at < ?", (now - SETTLED_SECONDS,))
+    settled = now - max(retention, SETTLED_SECONDS)
+    db.execute("DELETE FROM outbox WHERE state = 'done' AND created_at < ?", (settled,))
     db.execute("DELETE FROM outbox WHERE state = 'dead' AND created_at < ?", (now - DEAD_SECONDS,))
     db.execute("DELETE FROM webhook_results WHERE received_at < ?", (now - retention,))
     if used_bytes(db) > _FULL * max_bytes:
