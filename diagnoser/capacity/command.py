@@ -24,23 +24,28 @@ from diagnoser.capacity.sizes import parse_bytes, parse_tokens
 from diagnoser.capacity.workload import Request, Workload
 from diagnoser.errors import CapacityError
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "computed", "run"]
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the capacity. Returns 0."""
-    model, deployment = _model(args), _deployment(args)
-    max_new = None if args.max_tokens is None else parse_tokens(args.max_tokens)
-    capacity = estimate(
-        model, deployment, _memory(args, model, deployment), _workload(args), max_new=max_new,
-        conservativeness=args.schedule_conservativeness,
-    )
-    comparison = _comparison(args, capacity)
+    capacity, comparison = computed(args, _model(args))
     if args.format == "json":
         sys.stdout.write(json.dumps(as_data(capacity, comparison), indent=2) + "\n")
     else:
         sys.stdout.write(as_text(capacity, comparison))
     return 0
+
+
+def computed(args: argparse.Namespace, model: Model) -> tuple[Capacity, Comparison | None]:
+    """The capacity of that model with the flags, and its comparison with what an engine reports."""
+    deployment = _deployment(args)
+    max_new = None if args.max_tokens is None else parse_tokens(args.max_tokens)
+    capacity = estimate(
+        model, deployment, _memory(args, model, deployment), _workload(args), max_new=max_new,
+        conservativeness=args.schedule_conservativeness,
+    )
+    return capacity, _comparison(args, capacity)
 
 
 def _model(args: argparse.Namespace) -> Model:

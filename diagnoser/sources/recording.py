@@ -83,15 +83,16 @@ class Recording:
     warnings: tuple[str, ...] = ()
 
 
-def open_recording(path: str | Path) -> Recording:
+def open_recording(path: str | Path, max_bytes: int = MAX_ARCHIVE_BYTES) -> Recording:
     """Open a folder, .tar, .tar.gz/.tgz or .tar.xz/.txz. RecordingError if there is no page to be had from it.
 
-    An archive is held in memory, compressed page by page. What is unreadable in it is left out with a warning.
+    An archive is held in memory, compressed page by page; of one that unpacks to more than `max_bytes` the beginning.
+    What is unreadable in it is left out with a warning.
     """
     path = Path(path)
     if not path.exists():
         raise RecordingError(f"{path}: no such recording; {_ADVICE}")
-    content = _Content(path)
+    content = _Content(path, max_bytes)
     if path.is_dir():
         content.read_folder()
     else:
@@ -102,8 +103,8 @@ def open_recording(path: str | Path) -> Recording:
 class _Content:
     """What was found so far, by folder: polls by time, identity, and what was not usable."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self.path, self.max_bytes = path, max_bytes
         self.polls: dict[PurePosixPath, dict[int, tuple[str, _Load]]] = {}
         self.meta: dict[PurePosixPath, dict[str, str | float]] = {}
         self.ignored: Counter[str] = Counter()
@@ -122,9 +123,9 @@ class _Content:
     def read_archive(self) -> None:
         try:
             with _unpacked(self.path) as stream:
-                self._read_tar(_Counted(stream))
+                self._read_tar(_Counted(stream, self.max_bytes))
         except _TooLarge:
-            size = f"{MAX_ARCHIVE_BYTES / 2**30:g} GiB"
+            size = f"{self.max_bytes / 2**30:g} GiB"
             self.warnings.append(f"{self.path}: holds more than {size}, only the beginning was read; unpack it first.")
         except _DAMAGE as error:
             if not self.polls:
@@ -237,10 +238,10 @@ class _TooLarge(Exception):
 
 
 class _Counted:
-    """A decompressed stream that ends the reading at MAX_ARCHIVE_BYTES. `tail` is the last block read."""
+    """A decompressed stream that ends the reading after `max_bytes`. `tail` is the last block read."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._left, self.tail = stream, MAX_ARCHIVE_BYTES, b""
+    def __init__(self, stream: BinaryIO, max_bytes: int) -> None:
+        self._stream, self._left, self.tail = stream, max_bytes, b""
 
     def read(self, size: int) -> bytes:
         data = self._stream.read(size)
