@@ -103,7 +103,9 @@ async def _get(
     limits = httpx.Timeout(timeout, connect=timeout / 2)
     async with client.stream("GET", url, headers=dict(headers), timeout=limits, follow_redirects=False) as response:
         if response.status_code != 200:
-            raise UnreachableError(f"{name} {_status_reason(response)}")
+            to = response.headers["Location"] if response.has_redirect_location else None
+            to = to and str(response.request.url.join(to))
+            raise UnreachableError(f"{name} {status_reason(response.status_code, response.reason_phrase, to)}")
         # Codings multiply ("gzip, gzip" blows 64 KB up to 66 GB before we can count), and we asked for gzip only.
         coding = response.headers.get("Content-Encoding", "identity").strip().lower()
         if coding not in ("gzip", "x-gzip", "identity", ""):
@@ -117,11 +119,10 @@ async def _get(
         return bytes(body)
 
 
-def _status_reason(response: httpx.Response) -> str:
-    code, phrase = response.status_code, response.reason_phrase
-    if response.has_redirect_location:
-        to = public_url(str(response.request.url.join(response.headers["Location"])))
-        return f"redirects to {to}: redirects are not followed, give that address if it is the right one."
+def status_reason(code: int, phrase: str, to: str | None) -> str:
+    """An answer that is no page, as a predicate to the target's name; `to` is where it redirects."""
+    if to:
+        return f"redirects to {public_url(to)}: redirects are not followed, give that address if it is the right one."
     status = f"{code} {phrase}".strip()
     return f"answers {status}: {_ADVICE.get(code) or _ADVICE.get(code // 100 * 100) or _ADVICE[200]}"
 
@@ -170,12 +171,20 @@ _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
 
 def _transport_reason(error: BaseException, timeout: float) -> str:
     """The failure as a predicate to the target's name."""
-    for cause in causes(error) if isinstance(error, httpx.ConnectError | OSError) else ():
+    beneath = cause_reason(error) if isinstance(error, httpx.ConnectError | OSError) else None
+    if beneath is not None:
+        return beneath
+    reason = next(reason for kind, reason in _REASONS if isinstance(error, kind))
+    return reason.format(error=brief(error), timeout=timeout, half=timeout / 2)
+
+
+def cause_reason(error: BaseException) -> str | None:
+    """What lies beneath a failed connection: certificate, TLS, name, refused; None if it is none of them."""
+    for cause in causes(error):
         for kind, reason in _CAUSES:
             if isinstance(cause, kind):
                 return reason.format(error=brief(cause))
-    reason = next(reason for kind, reason in _REASONS if isinstance(error, kind))
-    return reason.format(error=brief(error), timeout=timeout, half=timeout / 2)
+    return None
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -218,7 +227,8 @@ class HttpSource:
     ) -> None:
         found = normalise_url(address)
         self.target = Target(name or found.name, public_url(found.metrics_url))
-        self._client, self._address, self._parse = client, found, parse
+        self.address = found
+        self._client, self._parse = client, parse
         self._timeout, self._max_bytes, self._clock = timeout, max_bytes, clock
         self._headers = dict(headers or {})
         try:
@@ -230,7 +240,7 @@ class HttpSource:
         """The page as served, decompressed. Raises TargetError."""
         return await fetch_page(
             self._client,
-            self._address.metrics_url,
+            self.address.metrics_url,
             timeout=self._timeout,
             max_bytes=self._max_bytes,
             headers=self._headers,
@@ -251,7 +261,7 @@ class HttpSource:
 
     async def get_json(self, path: str) -> object | None:
         """Configuration at `path` below the engine's root ("/server_info"); None if unusable. Never raises."""
-        url = f"{self._address.root_url}/{path.lstrip('/')}"
+        url = f"{self.address.root_url}/{path.lstrip('/')}"
         headers = {"Accept": "application/json", **self._headers}
         timeout = min(self._timeout, JSON_TIMEOUT_SECONDS)
         try:
