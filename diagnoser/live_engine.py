@@ -44,13 +44,21 @@ class Plan:
 class Engine:
     """One live target: its pages so far and what is known of its configuration."""
 
-    def __init__(self, client: httpx.AsyncClient, address: str, plan: Plan) -> None:
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        address: str,
+        plan: Plan,
+        source: HttpSource | None = None,
+        history: History | None = None,
+    ) -> None:
+        """`source` and `history` stand in for those that the plan would make."""
         began = time.time()
         self._clock: Callable[[], float] = lambda: began + (time.time() - began) * plan.speed
         parse = PageParser(wanted_metrics()).parse
-        self.source = HttpSource(client, address, parse, timeout=plan.timeout, headers=plan.headers)
+        self.source = source or HttpSource(client, address, parse, timeout=plan.timeout, headers=plan.headers)
         self.name = self.source.target.name
-        self.history = History(self.name, plan.window + 2 * plan.interval, plan.facts)
+        self.history = history or History(self.name, plan.window + 2 * plan.interval, plan.facts)
         self.polls = self.pages = 0
         self.last: Scrape | None = None
         self.body: bytes | None = None
@@ -63,7 +71,10 @@ class Engine:
 
     async def poll(self) -> Scrape:
         """One page. It is kept at once, or, while the configuration is being read, as soon as that is known."""
-        scrape = await self._fetch()
+        return self.note(await self._fetch())
+
+    def note(self, scrape: Scrape) -> Scrape:
+        """Keeps one poll, also one that was made elsewhere."""
         self._note_start(scrape)
         self.polls += 1
         self.pages += scrape.error is None

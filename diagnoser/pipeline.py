@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 
 from diagnoser import gates, l2
 from diagnoser.checks import answer_all
@@ -55,16 +56,33 @@ def snapshots_of(scrape: Scrape, facts: Mapping[str, Fact]) -> tuple[Snapshot, .
     return tuple(replace(s, l2=read_tier(scrape.samples, s.engine, {**s.facts, **facts})) for s in found)
 
 
+@dataclass(frozen=True, slots=True)
+class Thinning:
+    """Pages older than `after` seconds are kept one every `step` seconds."""
+
+    after: float
+    step: float
+
+
 class History:
     """What one target has shown so far, as far back as the longest window needs. Bounded by `keep_seconds`."""
 
-    def __init__(self, target: str, keep_seconds: float, facts: Mapping[str, Fact] | None = None) -> None:
+    def __init__(
+        self,
+        target: str,
+        keep_seconds: float,
+        facts: Mapping[str, Fact] | None = None,
+        thinning: Thinning | None = None,
+    ) -> None:
         self.target = target
         self.keep_seconds = keep_seconds
+        self.thinning = thinning
         self.facts: dict[str, Fact] = dict(facts or {})
         self.l2_pages: tuple[L2Page, ...] = ()
         """Pages of its host tiers at other addresses. Whoever polls them adds to them."""
         self._ranks: dict[str, deque[Snapshot]] = defaultdict(deque)
+        self._older: dict[str, deque[Snapshot]] = defaultdict(deque)
+        """Pages that were thinned out, where the history is."""
         self._failures: deque[tuple[float, str]] = deque()
 
     def add(self, scrape: Scrape) -> None:
@@ -78,15 +96,26 @@ class History:
 
     def _forget(self, before: float) -> None:
         """Drops old pages, and ranks that are gone although others answer. A dead target keeps who it was."""
-        for kept in self._ranks.values():
-            while len(kept) > 2 and kept[1].at < before:
-                kept.popleft()
+        recent = before if self.thinning is None else before + self.keep_seconds - self.thinning.after
+        for rank, kept in self._ranks.items():
+            while len(kept) > 2 and kept[1].at < recent:
+                self._thin_out(rank, kept.popleft(), before)
         gone = [rank for rank, kept in self._ranks.items() if kept[-1].at < before]
         if len(gone) < len(self._ranks):
             for rank in gone:
                 del self._ranks[rank]
+                self._older.pop(rank, None)
         while self._failures and self._failures[0][0] < before:
             self._failures.popleft()
+
+    def _thin_out(self, rank: str, page: Snapshot, before: float) -> None:
+        if self.thinning is None:
+            return
+        older = self._older[rank]
+        if not older or page.at >= older[-1].at + self.thinning.step:
+            older.append(page)
+        while older and older[0].at < before:
+            older.popleft()
 
     def windows(self, end: float, seconds: float) -> tuple[Window, ...]:
         """One window a rank, ending at `end`. A target that never answered gives one window of failures."""
@@ -101,16 +130,19 @@ class History:
     def _window(
         self,
         rank: str,
-        kept: Iterable[Snapshot],
+        kept: Sequence[Snapshot],
         failures: tuple[tuple[float, str], ...],
         end: float,
         seconds: float,
         slack: float,
     ) -> Window:
+        older = self._older.get(rank, ()) if self.thinning and kept and kept[0].at > end - seconds else ()
         inside = tuple(
-            joined(s, self.l2_pages, self.facts) for s in kept if end - seconds - slack <= s.at <= end + slack
+            joined(s, self.l2_pages, self.facts)
+            for s in chain(older, kept)
+            if end - seconds - slack <= s.at <= end + slack
         )
-        newest = next(reversed(list(kept)), None)
+        newest = kept[-1] if kept else None
         engine = newest.engine if newest else EngineId(UNKNOWN_ENGINE, self.target, rank or "0")
         known = {**traits(engine.family), **{name: fact for s in inside[-1:] for name, fact in s.facts.items()}}
         return Window(engine, end, seconds, inside, failures, {**known, **self.facts})

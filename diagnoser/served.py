@@ -43,6 +43,8 @@ class Served:
     """Why the server did not answer, by target."""
     blind: int = 0
     """Targets without `up`: their failed scrapes cannot be told from gaps."""
+    labels: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """Labels that the server gave each target: job, instance, pod, ..."""
 
 
 async def served(server: Server, wish: Wish) -> Served:
@@ -69,6 +71,7 @@ def _take(found: Served, fetched: Fetched, wish: Wish) -> None:
     elif _gone(fetched.scrapes, wish.at):
         found.gone.append(name)
         return
+    found.labels[name] = fetched.target.labels
     history = History(name, wish.window, wish.facts)
     for scrape in fetched.scrapes:
         history.add(scrape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from story import START, pool, text, vllm
 
 from diagnoser.model import Scrape, Target
-from diagnoser.pipeline import History, wanted_metrics
+from diagnoser.pipeline import History, Thinning, wanted_metrics
 from diagnoser.sources.base import to_scrape
 from diagnoser.sources.exposition import PageParser
 
@@ -44,3 +44,25 @@ def test_memory_is_bounded_by_the_window() -> None:
         history.add(page(START + i, ranks=1))
     (window,) = history.windows(START + 499, 1000)
     assert len(window.snapshots) <= 13
+
+
+def test_pages_behind_the_window_are_thinned_out() -> None:
+    history = History(TARGET.name, 100, thinning=Thinning(after=10, step=5))
+    for i in range(500):
+        history.add(page(START + i, ranks=1))
+    (whole,) = history.windows(START + 499, 1000)
+    (recent,) = history.windows(START + 499, 10)
+    ages = [START + 499 - snapshot.at for snapshot in whole.snapshots]
+    assert len(recent.snapshots) == 11
+    assert ages == sorted(ages, reverse=True)
+    assert 25 <= len(ages) <= 33 and 90 <= max(ages) <= 101
+
+
+def test_thinned_pages_are_bounded_while_the_target_is_dead() -> None:
+    history = History(TARGET.name, 100, thinning=Thinning(after=10, step=5))
+    for i in range(100):
+        history.add(page(START + i, ranks=1))
+    for i in range(100, 1000):
+        history.add(Scrape(TARGET, START + i, error="test:8000 refused the connection."))
+    (window,) = history.windows(START + 999, 1000)
+    assert len(window.snapshots) <= 23
