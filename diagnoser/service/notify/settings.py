@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from diagnoser.service.config_base import Seconds, Strict
+from diagnoser.service.config_base import FilePath, Seconds, Strict
 
 Language = Literal["en", "zh"]
 Severity = Literal["info", "warning", "critical"]
@@ -86,9 +86,9 @@ class AlertmanagerSettings(Strict):
     """An Alertmanager; of a cluster, every member is a receiver of its own, as with Prometheus."""
 
     url: Url
-    bearer_file: Path | None = None
+    bearer_file: FilePath | None = None
     bearer_env: str | None = None
-    basic_file: Path | None = None
+    basic_file: FilePath | None = None
     """Holds user:password."""
     basic_env: str | None = None
     tenant: str | None = None
@@ -118,10 +118,10 @@ class WebhookTarget(Strict):
     """Anything that takes JSON. With a secret every request is signed (docs/alerting.md)."""
 
     url: Url | None = None
-    url_file: Path | None = None
+    url_file: FilePath | None = None
     """Where the URL itself is a secret."""
     url_env: str | None = None
-    secret_file: Path | None = None
+    secret_file: FilePath | None = None
     """Each line signs, so that a new secret can be introduced before the old one goes."""
     secret_env: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
@@ -151,7 +151,7 @@ class AppriseSettings(Strict):
     mailto://, and about 130 more. The URL holds a secret, so it is read from a file or the environment.
     """
 
-    url_file: Path | None = None
+    url_file: FilePath | None = None
     url_env: str | None = None
     timeout: Seconds = 30.0
 

@@ -1,0 +1,250 @@
+"""The way to one receiver: its items in order, one at a time, with back-off, within its rate.
+
+Every receiver has a lane of its own, so that one that hangs delays no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import random
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from diagnoser.service.history import History, HistoryError
+from diagnoser.service.notify.base import Notifier, Outcome
+from diagnoser.service.notify.event import Message, fingerprint
+from diagnoser.service.notify.settings import Rate
+from diagnoser.service.records import OutboxItem
+from diagnoser.service.store import outbox as table
+
+log = logging.getLogger("diagnoser.notify")
+BATCH = 100
+_LOOK_AGAIN = 60.0
+_NOT_WRITTEN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds before the next attempt: doubled each time, with jitter, at most `longest`. There is no last attempt."""
+
+    first: float = 1.0
+    longest: float = 300.0
+
+    def after(self, failures: int) -> float:
+        """Between half and all of the time, so that many do not come back at once."""
+        return min(self.longest, self.first * 2.0 ** min(failures - 1, 60)) * random.uniform(0.5, 1.0)
+
+
+BACKOFF = Backoff()
+
+
+class Bucket:
+    """A rate: `count` at once, then one every `seconds / count`."""
+
+    def __init__(self, rate: Rate | None, now: float) -> None:
+        self._rate, self._at = rate, now
+        self._tokens = float(rate.count) if rate else math.inf
+
+    def wait(self, now: float) -> float:
+        """Seconds until one may pass; 0 if it may now."""
+        if self._rate is None:
+            return 0.0
+        speed = self._rate.count / self._rate.seconds
+        self._tokens = min(self._rate.count, self._tokens + max(0.0, now - self._at) * speed)
+        self._at = now
+        return 0.0 if self._tokens >= 1 else (1 - self._tokens) / speed
+
+    def take(self) -> None:
+        """One passes."""
+        self._tokens -= 1
+
+
+class Lane:
+    """Delivers what the outbox holds for one receiver. `run` until cancelled."""
+
+    def __init__(
+        self, notifier: Notifier, history: History, clock: Callable[[], float], backoff: Backoff = BACKOFF
+    ) -> None:
+        self.notifier = notifier
+        self.problem = ""
+        """Why the newest attempt failed; empty if it did not."""
+        self._history, self._clock, self._backoff = history, clock, backoff
+        self._bucket, self._throttled = Bucket(notifier.rate, clock()), False
+        self._failures, self._paused_until = 0, 0.0
+        self._held: dict[str, OutboxItem] = {}
+        self._offered: OutboxItem | None = None
+        self._wake, self._lock, self._known = asyncio.Event(), asyncio.Lock(), False
+
+    def wake(self) -> None:
+        """Something was added."""
+        self._wake.set()
+
+    def offer(self, item: OutboxItem) -> None:
+        """An item that needs no keeping, since a newer one takes its place."""
+        self._offered = item
+        self.wake()
+
+    async def run(self) -> None:
+        """Delivers for ever."""
+        while True:
+            self._wake.clear()
+            try:
+                wait = await self.turn()
+            except Exception:
+                log.exception("the lane of receiver %s stumbled", self.notifier.name)
+                wait = _NOT_WRITTEN
+            try:
+                async with asyncio.timeout(max(wait, 0.0)):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def flush(self) -> None:
+        """Delivers what can be delivered now."""
+        while await self.turn() <= 0:
+            pass
+
+    async def turn(self) -> float:
+        """Delivers what is due. Returns in how many seconds there may be more; 0 is at once."""
+        async with self._lock:
+            if not self._known:
+                await self._remember()
+            now = self._clock()
+            if now < self._paused_until:
+                return self._paused_until - now
+            if self._offered is not None:
+                await self._send_offered()
+            due = await self._history.outbox_due(now, BATCH, self.notifier.name)
+            if not due:
+                return await self._until_next(now)
+            return await self._deliver_all(await self._in_order(due), now)
+
+    async def _remember(self) -> None:
+        """After a start: the items that failed before keep those of their subject behind them."""
+        pending = await self._history.outbox_due(math.inf, 100 * BATCH, self.notifier.name)
+        seen: set[str] = set()
+        for item in sorted(pending, key=lambda one: one.created_at):
+            new = [subject for subject in _subjects(item) if subject not in seen]
+            seen.update(new)
+            if item.attempts:
+                self._held.update(dict.fromkeys(new, item))
+        self._known = True
+
+    async def _until_next(self, now: float) -> float:
+        ahead = await self._history.outbox_due(math.inf, 1, self.notifier.name)
+        return min(_LOOK_AGAIN, max(0.001, ahead[0].next_at - now)) if ahead else _LOOK_AGAIN
+
+    async def _in_order(self, due: Sequence[OutboxItem]) -> list[OutboxItem]:
+        """Without those whose subject has an older item in its back-off: they come right after it."""
+        free = []
+        for item in due:
+            heads = [self._held[s] for s in _subjects(item) if s in self._held and self._held[s].id != item.id]
+            if not heads:
+                free.append(item)
+                continue
+            await self._note(replace(item, next_at=max(head.next_at for head in heads) + 0.001))
+        return free
+
+    async def _deliver_all(self, due: list[OutboxItem], now: float) -> float:
+        wait = self._bucket.wait(now)
+        if wait > 0:
+            self._throttled = True
+            return wait
+        if self._throttled:
+            due, self._throttled = await self._merged(due, now), False
+        for item in due:
+            wait = self._bucket.wait(self._clock())
+            if wait > 0:
+                self._throttled = True
+                return wait
+            if not await self._deliver(item):
+                return max(0.001, self._paused_until - self._clock())
+        return 0.0
+
+    async def _merged(self, due: list[OutboxItem], now: float) -> list[OutboxItem]:
+        """What the rate limit held back, as one message. What was tried before keeps its name and stays alone."""
+        fresh = [item for item in due if not item.attempts]
+        if len(fresh) < 2:
+            return due
+        digest = digest_of(fresh, self.notifier.name, now)
+        notes = [replace(item, state="done", error=f"merged into {digest.id} by the rate limit") for item in fresh]
+        try:
+            await self._history.transact(lambda db: _store(db, digest, notes))
+        except HistoryError:
+            await self._history.outbox_add([digest])
+            for note in notes:
+                await self._note(note)
+        return [item for item in due if item.attempts] + [digest]
+
+    async def _deliver(self, item: OutboxItem) -> bool:
+        """One attempt; False if the receiver wants no more now. The attempt is counted before it is made: after a
+        crash in between, the next one knows that this may have arrived.
+        """
+        item = replace(item, attempts=item.attempts + 1)
+        await self._note(item)
+        self._bucket.take()
+        outcome = await self._attempt(item)
+        if outcome.retry:
+            await self._later(item, outcome)
+            return False
+        state = "done" if outcome.accepted else "dead"
+        self._failures, self.problem = 0, "" if outcome.accepted else outcome.reason
+        self._held = {subject: held for subject, held in self._held.items() if held.id != item.id}
+        if state == "dead":
+            log.error("receiver %s refuses message %s for good: %s", self.notifier.name, item.id, outcome.reason)
+        await self._note(replace(item, state=state, next_at=self._clock(), error=outcome.reason))
+        return True
+
+    async def _attempt(self, item: OutboxItem) -> Outcome:
+        try:
+            return await self.notifier.deliver(item)
+        except Exception as error:
+            log.exception("receiver %s stumbled over message %s", self.notifier.name, item.id)
+            return Outcome(False, True, f"a bug here ({type(error).__name__}): please report it")
+
+    async def _later(self, item: OutboxItem, outcome: Outcome) -> None:
+        self._failures += 1
+        self.problem = outcome.reason
+        asked, now = outcome.retry_after or 0.0, self._clock()
+        self._paused_until = now + max(asked, self._backoff.after(self._failures))
+        again = now + max(asked, self._backoff.after(item.attempts))
+        failed = replace(item, next_at=max(again, self._paused_until), error=outcome.reason)
+        self._held.update(dict.fromkeys(_subjects(item), failed))
+        log.warning("receiver %s: %s; attempt %d", self.notifier.name, outcome.reason, item.attempts)
+        await self._note(failed)
+
+    async def _send_offered(self) -> None:
+        item, self._offered = self._offered, None
+        if item is not None:
+            outcome = await self._attempt(replace(item, attempts=1))
+            self.problem = outcome.reason
+
+    async def _note(self, item: OutboxItem) -> None:
+        await self._history.outbox_update(
+            item.id, state=item.state, attempts=item.attempts, next_at=item.next_at, error=item.error
+        )
+
+
+def _store(db: sqlite3.Connection, digest: OutboxItem, notes: Sequence[OutboxItem]) -> None:
+    table.add(db, [digest])
+    for note in notes:
+        table.update(db, note.id, note.state, note.attempts, note.next_at, note.error)
+
+
+def _subjects(item: OutboxItem) -> tuple[str, ...]:
+    data = json.loads(item.payload)
+    return (data["subject"], *(one["subject"] for one in data.get("messages", ())))
+
+
+def digest_of(items: Sequence[OutboxItem], receiver: str, now: float) -> OutboxItem:
+    """All of them in one message; nothing of them is left out."""
+    parts: list[Message] = []
+    for item in items:
+        message = Message.from_json(item.payload)
+        parts += message.messages or (message,)
+    name = fingerprint("digest", receiver, *(item.id for item in items))
+    return OutboxItem(name, receiver, "digest", Message(f"digest {name}", messages=tuple(parts)).to_json(), now, now)
