@@ -29,7 +29,7 @@ __all__ = ["add_arguments", "computed", "run"]
 
 def run(args: argparse.Namespace) -> int:
     """Print the capacity. Returns 0."""
-    capacity, comparison = computed(args, _model(args))
+    capacity, comparison = computed(args, model_of(args))
     if args.format == "json":
         sys.stdout.write(json.dumps(as_data(capacity, comparison), indent=2) + "\n")
     else:
@@ -42,13 +42,18 @@ def computed(args: argparse.Namespace, model: Model) -> tuple[Capacity, Comparis
     deployment = _deployment(args)
     max_new = None if args.max_tokens is None else parse_tokens(args.max_tokens)
     capacity = estimate(
-        model, deployment, _memory(args, model, deployment), _workload(args), max_new=max_new,
+        model,
+        deployment,
+        _memory(args, model, deployment),
+        _workload(args),
+        max_new=max_new,
         conservativeness=args.schedule_conservativeness,
     )
     return capacity, _comparison(args, capacity)
 
 
-def _model(args: argparse.Namespace) -> Model:
+def model_of(args: argparse.Namespace) -> Model:
+    """The model of a config.json, or of a shape."""
     given = [path for path in (args.model_config, args.config) if path is not None]
     if len(given) + (args.layers is not None) > 1:
         raise CapacityError("give one config.json, or the shape (--layers ...), not both")
@@ -57,20 +62,40 @@ def _model(args: argparse.Namespace) -> Model:
     if args.layers is None:
         raise CapacityError("give a config.json or a shape: --layers with --kv-heads, --head-dim or --kv-lora-rank")
     return Shape(
-        layers=args.layers, kv_heads=args.kv_heads, head_dim=args.head_dim, v_head_dim=args.v_head_dim,
-        kv_lora_rank=args.kv_lora_rank, rope_dim=args.rope_dim, index_dim=args.index_head_dim, window=args.window,
-        window_layers=args.window_layers, chunked=args.chunked,
+        layers=args.layers,
+        kv_heads=args.kv_heads,
+        head_dim=args.head_dim,
+        v_head_dim=args.v_head_dim,
+        kv_lora_rank=args.kv_lora_rank,
+        rope_dim=args.rope_dim,
+        index_dim=args.index_head_dim,
+        window=args.window,
+        window_layers=args.window_layers,
+        chunked=args.chunked,
     ).model()
 
 
 def _deployment(args: argparse.Namespace) -> Deployment:
     length = None if args.max_model_len is None else parse_tokens(args.max_model_len)
     return Deployment(
-        engine=args.engine, tp=args.tp, pp=args.pp, dcp=args.dcp, dp=args.dp, kv_dtype=args.kv_dtype,
-        state_dtype=args.state_dtype, block_size=args.block_size, draft_layers=args.draft_layers,
-        lookahead=args.lookahead_tokens, batch_tokens=args.batch_tokens, batches=args.batches,
-        prefix_caching=not args.no_prefix_caching, hybrid=not args.no_hybrid, swa_ratio=args.swa_full_tokens_ratio,
-        state_ratio=args.mamba_full_memory_ratio, slots=args.max_num_seqs, max_length=length,
+        engine=args.engine,
+        tp=args.tp,
+        pp=args.pp,
+        dcp=args.dcp,
+        dp=args.dp,
+        kv_dtype=args.kv_dtype,
+        state_dtype=args.state_dtype,
+        block_size=args.block_size,
+        draft_layers=args.draft_layers,
+        lookahead=args.lookahead_tokens,
+        batch_tokens=args.batch_tokens,
+        batches=args.batches,
+        prefix_caching=not args.no_prefix_caching,
+        hybrid=not args.no_hybrid,
+        swa_ratio=args.swa_full_tokens_ratio,
+        state_ratio=args.mamba_full_memory_ratio,
+        slots=args.max_num_seqs,
+        max_length=length,
     )
 
 

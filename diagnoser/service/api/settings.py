@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from diagnoser.service.config_base import Bytes, FilePath, Strict
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _RATE = re.compile(r"([0-9]+)/(s|m|h)")
 _PER = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(B|KiB|MiB|GiB|KB|MB|GB|)")
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-
-
-def _size(value: Any) -> Any:
-    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if isinstance(value, str) and match is None:
-        raise ValueError(f"{value!r} is no size: write 64MiB or bytes")
-    return int(float(match[1]) * _UNITS[match[2]]) if match else value
 
 
 def _listen(value: str) -> str:
@@ -53,37 +45,33 @@ def _network(value: Any) -> Any:
         raise ValueError(f"{value!r} is no network: write 10.0.3.0/24, 10.0.3.7/32 or fd00::/8") from None
 
 
-Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
+Size = Annotated[Bytes, Field(gt=0)]
 Rate = Annotated[str, AfterValidator(_rate)]
 Origin = Annotated[str, AfterValidator(_origin)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Allow(_Section):
+class Allow(Strict):
     """Where a request may make the service connect to (`POST /api/v1/diagnose?target=`). Empty: nowhere."""
 
     cidrs: tuple[Annotated[Network, BeforeValidator(_network)], ...] = ()
     ports: tuple[Port, ...] = ()
 
 
-class Tls(_Section):
+class Tls(Strict):
     """Certificate and key in PEM files; with `client_ca` only clients with a certificate of that CA get in."""
 
-    cert: Path
-    key: Path
-    key_password_file: Path | None = None
-    client_ca: Path | None = None
+    cert: FilePath
+    key: FilePath
+    key_password_file: FilePath | None = None
+    client_ca: FilePath | None = None
 
 
-class WebSettings(_Section):
+class WebSettings(Strict):
     """The HTTP side. Loopback needs no token; any other address needs `tokens_file`, or `insecure` spelled out."""
 
     listen: Annotated[str, AfterValidator(_listen)] = "127.0.0.1:9180"
-    tokens_file: Path | None = None
+    tokens_file: FilePath | None = None
     insecure: bool = False
     tls: Tls | None = None
     hosts: tuple[str, ...] = ()

@@ -1,0 +1,65 @@
+"""Runs the worker: few at once, each with a deadline, and whatever becomes of it the service goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from diagnoser.service.api.problems import Problem
+
+AT_ONCE = 2
+DEADLINE_SECONDS = 90.0
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+"""All that the worker inherits."""
+
+
+class Jobs:
+    """Heavy work of requests. A caller that finds no place is told to come again."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._free = at_once
+
+    def __enter__(self) -> None:
+        """Takes a place. Problem 503 if there is none."""
+        if self._free <= 0:
+            raise Problem(503, "Other uploads or samples are being worked on.", "busy", {"Retry-After": "10"})
+        self._free -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._free += 1
+
+
+async def work(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of one job. Problem 422 says why there is none."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "diagnoser.service.api.worker",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        cwd="/", env=ENVIRONMENT,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            out, _ = await process.communicate(json.dumps(job).encode())
+    except TimeoutError:
+        raise Problem(422, f"It takes more than {DEADLINE_SECONDS:g} s to work that out.", "too-much-work") from None
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    return _answer(out)
+
+
+def _answer(out: bytes) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(out)
+    except ValueError:
+        reason = "It needs more memory or time than one request may take."
+        raise Problem(422, reason, "too-much-work") from None
+    if "error" in answer:
+        sentence = str(answer["error"])
+        raise Problem(422, sentence[:1].upper() + sentence[1:], "unusable-upload")
+    result: dict[str, Any] = answer["result"]
+    return result

@@ -1,0 +1,46 @@
+"""Rules and their words: what a check asks, what a verdict means, why a threshold has its number."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Request
+
+from diagnoser.explain import Entries, entries
+from diagnoser.service.api import models, views
+from diagnoser.service.api.problems import Problem
+
+router = APIRouter(prefix="/api/v1/rules", tags=["rules"])
+Kind = Literal["checks", "verdicts", "remedies", "thresholds", "gates", "signals", "facts"]
+RuleId = Annotated[str, Path(max_length=100, examples=["head_does_not_fit"])]
+
+
+def _entries(request: Request) -> Entries:
+    return entries(views.service_of(request).book)
+
+
+def _lines(found: Entries, kind: str) -> list[models.RuleLine]:
+    return [models.RuleLine(id=name, title=title) for name, (title, _) in found[kind].items()]
+
+
+@router.get("", summary="All rules by kind")
+async def rules(request: Request) -> models.Rules:
+    """Checks in the order of the checklist, verdicts in the order of the decision, and all they are made of."""
+    found = _entries(request)
+    errors = [str(error) for error in views.service_of(request).book.errors]
+    return models.Rules(rules={kind: _lines(found, kind) for kind in found}, errors=errors)
+
+
+@router.get("/{kind}", summary="Rules of one kind")
+async def kind_of(request: Request, kind: Kind) -> list[models.RuleLine]:
+    """Id and title."""
+    return _lines(_entries(request), kind)
+
+
+@router.get("/{kind}/{rule}", summary="One rule with its explanation")
+async def rule(request: Request, kind: Kind, rule: RuleId) -> models.Rule:
+    """What `diagnose explain` prints."""
+    found = _entries(request)[kind].get(rule)
+    if found is None:
+        raise Problem(404, f"There is no {rule!r} among the {kind}; /api/v1/rules/{kind} lists them.", "no-such-rule")
+    return models.Rule(kind=kind, id=rule, title=found[0], text=found[1])

@@ -1,0 +1,119 @@
+"""uvicorn around the application: binds, serves until told to stop, and ends what is still open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+from fastapi import FastAPI
+
+from diagnoser.errors import UsageError
+from diagnoser.service.api.app import create_app
+from diagnoser.service.api.settings import Tls, WebSettings
+from diagnoser.service.config_base import secret_of
+
+if TYPE_CHECKING:
+    from diagnoser.service.service import Service
+
+KEEP_ALIVE_SECONDS = 75
+"""Longer than the usual scrape interval, so that Prometheus keeps its connection."""
+MAX_CONNECTIONS = 2000
+log = logging.getLogger("diagnoser.web")
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, but signals belong to whoever runs the service."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures none."""
+        yield
+
+
+class WebServer:
+    """The HTTP side of a service. `start`, then `stop`."""
+
+    def __init__(self, service: Service) -> None:
+        self.settings: WebSettings = service.config.web
+        self.app = create_app(service)
+        self.address = self.settings.listen
+        """Where it listens; with the real port once it has started."""
+        self._server: _Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Binds and begins to answer. UsageError if the address or the certificate cannot be used."""
+        settings, taken = self.settings, _bound(self.settings)
+        self._server = _Server(_configured(self.app, settings))
+        host, port = taken.getsockname()[:2]
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        if settings.insecure and not settings.loopback and settings.tokens_file is None:
+            log.warning("%s answers anybody: web.insecure is set", self.address)
+        elif not settings.loopback and settings.tls is None:
+            log.warning("%s has no TLS: tokens pass in clear text unless a proxy in front encrypts", self.address)
+        self._serving = asyncio.create_task(self._server.serve([taken]))
+        while not self._server.started:
+            if self._serving.done():
+                await self._serving
+                raise UsageError(f"web.listen {self.settings.listen}: the server ended at once")
+            await asyncio.sleep(0.01)
+
+    async def reload(self, settings: WebSettings) -> None:
+        """Takes over tokens, limits and lists. UsageError if `listen` or `tls` changed: that needs a restart."""
+        if (settings.listen, settings.tls) != (self.settings.listen, self.settings.tls):
+            raise UsageError("web.listen and web.tls are only read at the start: restart the service to change them")
+        self.app.state.guard.adopt(settings)
+        self.settings = settings
+
+    async def stop(self, deadline: float) -> None:
+        """Ends the event streams, then waits for the other answers, at most `deadline` seconds."""
+        if self._server is None or self._serving is None:
+            return
+        await self.app.state.events.close()
+        self._server.should_exit = True
+        done, _ = await asyncio.wait({self._serving}, timeout=deadline)
+        if not done:
+            self._server.force_exit = True
+            await asyncio.wait({self._serving}, timeout=5.0)
+
+
+def _configured(app: FastAPI, settings: WebSettings) -> uvicorn.Config:
+    tls = settings.tls
+    config = uvicorn.Config(
+        app, http="h11", ws="none", lifespan="on", access_log=False, log_config=None, server_header=False,
+        proxy_headers=False, timeout_keep_alive=KEEP_ALIVE_SECONDS, limit_concurrency=MAX_CONNECTIONS,
+        ssl_context_factory=None if tls is None else lambda *_: _tls(tls),
+    )  # fmt: skip
+    config.load()
+    return config
+
+
+def _bound(settings: WebSettings) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=1024)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"web.listen {settings.listen}: cannot be listened on ({why})") from None
+
+
+def _tls(settings: Tls) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    password = None if settings.key_password_file is None else secret_of(settings.key_password_file)
+    try:
+        context.load_cert_chain(settings.cert, settings.key, password)
+        if settings.client_ca is not None:
+            context.load_verify_locations(settings.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except (OSError, ssl.SSLError) as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"web.tls: certificate, key or CA cannot be used ({why})") from None
+    return context
