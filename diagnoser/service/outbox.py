@@ -135,5 +135,6 @@ class Outbox:
     def problems(self) -> tuple[str, ...]:
         """What to alarm about: receivers that fail, messages that were given up."""
         failing = [f"receiver {name}: {lane.problem}" for name, lane in self._lanes.items() if lane.problem]
-        dead = [f"{self.dead} messages were given up: see the outbox's dead items."] if self.dead else []
+        many = "message was" if self.dead == 1 else "messages were"
+        dead = [f"{self.dead} {many} given up: see the outbox's dead items."] if self.dead else []
         return (*failing, *dead)
