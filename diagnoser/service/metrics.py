@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, GCCollector, Histogram, PlatformCollector, ProcessCollector
@@ -15,11 +15,10 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
 
 from diagnoser import __version__
 from diagnoser.service.buckets import Buckets
-from diagnoser.service.enginemetrics import engine_families
+from diagnoser.service.enginemetrics import engine_text
 
 if TYPE_CHECKING:
     from diagnoser.service.api.sse import Events
@@ -34,8 +33,7 @@ class Metrics:
 
     def __init__(self, service: Service, events: Events) -> None:
         self.registry = CollectorRegistry()
-        self.registry.register(_Board(service))
-        self.registry.register(_Self(service, events))
+        self._service, self._self = service, _Self(service, events)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
         self._requests = Counter(
@@ -52,36 +50,33 @@ class Metrics:
         if route != EVENTS_ROUTE:
             self._durations.labels(route).observe(seconds)
 
-    def page(self, accept: str) -> tuple[bytes, str]:
-        """The page and its media type."""
+    def snapshot(self, accept: str) -> Callable[[], tuple[bytes, str]]:
+        """What is known now. The result makes the page and its media type of it, and may do so in another thread."""
+        entries, own = self._service.board.entries(), list(self._self.collect())
         encode, media_type = choose_encoder(accept)
-        return encode(self.registry), media_type
+
+        def page() -> tuple[bytes, str]:
+            rest = encode(_Collected((*own, *self.registry.collect())))
+            return engine_text(entries).encode() + rest, media_type
+
+        return page
 
 
-class _Board(Collector):
-    """Verdicts and numbers of every engine rank."""
+class _Collected:
+    """What an encoder wants to see of a registry."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
 
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: the names are known when asked."""
-        return ()
-
-    def collect(self) -> Iterator[Metric]:
-        """All that is on the board now."""
-        return engine_families(self._service.board.entries())
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
-class _Self(Collector):
+class _Self:
     """The service itself."""
 
     def __init__(self, service: Service, events: Events) -> None:
         self._service, self._events = service, events
-
-    def describe(self) -> Iterable[Metric]:
-        """Nothing: the names are known when asked."""
-        return ()
 
     def collect(self) -> Iterator[Metric]:
         """Polls, evaluations, history, notifications, configuration."""
@@ -132,16 +127,15 @@ class _Self(Collector):
         yield _gauge("history_healthy", "0: the history is not being written; verdicts go on.", history.healthy)
 
     def _notifications(self) -> Iterator[Metric]:
-        alerting = getattr(self._service, "alerting", None)
+        alerting = self._service.alerting
         if alerting is not None:
             yield _gauge("outbox_depth", "Notifications that no receiver has accepted yet.", alerting.outbox.depth)
             yield _gauge("outbox_dead", "Notifications that were given up.", alerting.outbox.dead)
 
     def _config(self) -> Iterator[Metric]:
-        last, loaded = getattr(self._service, "last_reload", None), getattr(self._service, "reloaded_at", None)
+        last, loaded = self._service.last_reload, self._service.reloaded_at
         worked = last is None or last.ok
         yield _gauge("config_last_reload_successful", "0: the file is wrong, the old one is in use.", worked)
-        loaded = loaded or self._service.started_at
         yield _gauge("config_last_reload_success_timestamp_seconds", "When it was last taken over.", loaded)
         yield _gauge("rule_errors", "Rule files or entries that were skipped.", len(self._service.book.errors))
         yield _gauge("time_seconds", "The clock of the service.", time.time())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -19,13 +18,11 @@ from diagnoser.model import Diagnosis
 from diagnoser.replay import instant, span
 from diagnoser.rulebook.load import load
 from diagnoser.rulebook.rules import Rulebook
-from diagnoser.service.api.server import WebServer
-from diagnoser.service.board import Board, Key, Transition
+from diagnoser.service.board import Transition
 from diagnoser.service.config import Config
 from diagnoser.service.history import History
 from diagnoser.service.service import Service
-from diagnoser.service.states import ReloadResult, SourceState, TargetState
-from diagnoser.service.stats import Stats
+from diagnoser.service.states import ReloadResult, TargetState
 from diagnoser.sources.recording import open_recording
 
 T = TypeVar("T")
@@ -54,53 +51,41 @@ def named(diagnosis: Diagnosis, target: str, at: float | None = None) -> Diagnos
 
 
 class World(Service):
-    """A service that watches nothing: the test says what was evaluated."""
+    """A service that polls nothing: the test says what was evaluated."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        self.board, self.stats, self.book = Board(), Stats(), book()
-        self.started_at, self.ready = time.time(), False
-        self.listeners: list[Callable[[tuple[Transition, ...]], None]] = []
-        self.last_reload, self.reload_to = ReloadResult(True), ReloadResult(True)
-        self.reloaded_at: float | None = None
-        self.alerting: Any = None
+        super().__init__(lambda: config)
+        self.book = book()
+        self.reload_to: ReloadResult | None = None
 
     async def begin(self) -> None:
         self.history = await History.open(self.config.history.path, 7 * 86400.0, 2**30)
         self.board.remember(await self.history.last_transitions())
+        await self._open_alerting(self.config)
+        await self._open_web()
+
+    async def end(self) -> None:
+        await self.stop(2.0)
 
     async def evaluated(self, diagnoses: Sequence[Diagnosis]) -> tuple[Transition, ...]:
         """One round, as the service does it."""
         found = await self.history.record(diagnoses, self.board.put(diagnoses))
-        self.ready, self.stats.evaluations = True, self.stats.evaluations + 1
-        self.stats.last_evaluation_at = max(one.at for one in diagnoses)
-        for listener in self.listeners:
-            listener(found)
+        self.stats.evaluated(0.01, max(one.at for one in diagnoses))
+        self.ready = True
+        self._tell(found)
         return found
-
-    async def reload(self) -> ReloadResult:
-        self.last_reload = self.reload_to
-        return self.reload_to
-
-    async def diagnose_at(self, key: Key, start: float, end: float) -> Diagnosis | None:
-        return None
 
     def targets(self) -> tuple[TargetState, ...]:
         names = sorted({entry.key.target for entry in self.board.entries()})
         return tuple(TargetState(n, f"http://{n}/metrics", "static", True, "", 1795976065.0, 1.0) for n in names)
 
-    def sources(self) -> tuple[SourceState, ...]:
-        return (SourceState("static", "static", len(self.targets())),)
-
-    def labels(self, target: str) -> Mapping[str, str]:
-        return {}
-
 
 class Web:
     """A served world, for a test in another thread."""
 
-    def __init__(self, world: World, server: WebServer, loop: asyncio.AbstractEventLoop, scheme: str) -> None:
-        self.world, self.server, self._loop = world, server, loop
+    def __init__(self, world: World, loop: asyncio.AbstractEventLoop, scheme: str) -> None:
+        assert world.web is not None
+        self.world, self.server, self._loop = world, world.web, loop
         self.url = f"{scheme}://{server.address}"
         self.client = httpx.Client(base_url=self.url, timeout=30.0, trust_env=False, verify=False)
 
@@ -134,15 +119,12 @@ def serve(settings: Mapping[str, Any] | None = None, history: Path | None = None
 
     try:
         do(world.begin())
-        server = WebServer(world)
-        do(server.start())
-        web = Web(world, server, loop, "https" if config.web.tls else "http")
+        web = Web(world, loop, "https" if config.web.tls else "http")
         try:
             yield web
         finally:
             web.client.close()
-            do(server.stop(5.0))
-            do(world.history.close())
+            do(world.end())
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from diagnoser.service.api import (
+    alerting,
     config,
     diagnose,
     engines,
@@ -28,7 +29,7 @@ from diagnoser.service.metrics import Metrics
 if TYPE_CHECKING:
     from diagnoser.service.service import Service
 
-ROUTERS = (health, timeline, engines, events, rules, diagnose, config, grafana)
+ROUTERS = (health, timeline, engines, events, rules, diagnose, alerting, config, grafana)
 """timeline before engines: /engines/{engine}/signals must not be taken for an engine."""
 
 

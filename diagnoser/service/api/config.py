@@ -17,7 +17,7 @@ class ConfigStatus(models.Model):
     """The configuration in use. Its contents are not shown: it may name secrets."""
 
     path: str | None
-    loaded_at: float | None
+    loaded_at: float
     ok: bool
     reason: str
     attempted_at: float | None
@@ -26,14 +26,14 @@ class ConfigStatus(models.Model):
 
 def _status(request: Request) -> ConfigStatus:
     service = views.service_of(request)
-    last = getattr(service, "last_reload", None)
+    last = service.last_reload
     sources = [
         {"name": source.name, "kind": source.kind, "targets": source.targets, "problem": source.problem}
         for source in service.sources()
     ]
     return ConfigStatus(
         path=None if service.path is None else str(service.path),
-        loaded_at=getattr(service, "reloaded_at", None) or service.started_at,
+        loaded_at=service.reloaded_at,
         ok=last is None or last.ok,
         reason="" if last is None else last.reason,
         attempted_at=None if last is None else last.at or None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
-
 from starlette.responses import Response
 
 from diagnoser.service.api import sse

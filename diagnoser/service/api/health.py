@@ -36,7 +36,8 @@ async def readyz(request: Request) -> models.Health:
 @router.get("/metrics", summary="Own metrics", response_class=Response, responses=TEXT)
 async def metrics(request: Request) -> Response:
     """All of the service and its verdicts for Prometheus; docs/api.md lists the names."""
-    body, media_type = await run_in_threadpool(request.app.state.metrics.page, request.headers.get("accept", ""))
+    page = request.app.state.metrics.snapshot(request.headers.get("accept", ""))
+    body, media_type = await run_in_threadpool(page)
     return Response(body, headers={"Content-Type": media_type})
 
 
@@ -62,18 +63,18 @@ async def status(request: Request) -> models.Status:
 
 
 def _notifications(request: Request) -> dict[str, Any]:
-    alerting = getattr(views.service_of(request), "alerting", None)
+    alerting = views.service_of(request).alerting
     return {} if alerting is None else {"pending": alerting.outbox.depth, "dead": alerting.outbox.dead}
 
 
 def _config(request: Request) -> dict[str, Any]:
-    last = getattr(views.service_of(request), "last_reload", None)
+    last = views.service_of(request).last_reload
     return {} if last is None else {"ok": last.ok, "reason": last.reason, "at": last.at}
 
 
 def _problems(request: Request) -> list[str]:
     service = views.service_of(request)
-    last, tokens = getattr(service, "last_reload", None), request.app.state.guard.tokens
+    last, tokens, alerting = service.last_reload, request.app.state.guard.tokens, service.alerting
     found = [
         service.history.problem,
         "" if last is None or last.ok else f"The configuration was not taken over: {last.reason}",
