@@ -6,7 +6,20 @@ from importlib import import_module
 
 from diagnoser.commands.base import Command
 
-NAMES = ("replay", "record", "mock", "page", "demo", "watch", "what-if", "capacity", "explain", "rules")
+NAMES = (
+    "replay",
+    "record",
+    "mock",
+    "page",
+    "demo",
+    "watch",
+    "serve",
+    "config",
+    "what-if",
+    "capacity",
+    "explain",
+    "rules",
+)
 """In the order of the help; `live` is what runs without a name."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,13 @@ def _line(file: str, line: int | None, path: str, reason: str) -> str:
     return f"{where}: {path}: {reason}" if path else f"{where}: {reason}"
 
 
-def load(path: Path, environ: Mapping[str, str] = os.environ) -> Config:
-    """The configuration in that file; relative paths in it are relative to it. Raises ConfigError."""
+def load(
+    path: Path, environ: Mapping[str, str] = os.environ, adjust: Callable[[Any], None] = lambda data: None
+) -> Config:
+    """The configuration in that file; relative paths in it are relative to it. Raises ConfigError.
+
+    `adjust` may change the data before it is checked: what the command line says counts more than the file.
+    """
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ConfigError(str(path), [(None, "", "is too large for a configuration")])
@@ -45,6 +50,8 @@ def load(path: Path, environ: Mapping[str, str] = os.environ) -> Config:
         document = read(text, environ)
     except YamlError as error:
         raise ConfigError(str(path), [(error.line, show(error.path), error.reason)]) from None
+    if isinstance(document.data, dict):
+        adjust(document.data)
     return validate(document, str(path), path.parent)
 
 

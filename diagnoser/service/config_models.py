@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from diagnoser.errors import UsageError
+from diagnoser.engines.base import FACTS
+from diagnoser.errors import FactsError, UsageError
+from diagnoser.facts import facts_of
+from diagnoser.model import Fact
 from diagnoser.service.api.settings import WebSettings
 from diagnoser.service.config_base import Bytes, FilePath, Seconds, Strict
 from diagnoser.service.notify.settings import NotifySettings, WebhookSettings
@@ -16,6 +21,12 @@ from diagnoser.sources.base import MAX_PAGE_BYTES
 from diagnoser.sources.http import normalise_url
 
 Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+def typed_facts(given: Mapping[str, float | bool | str]) -> dict[str, Fact]:
+    """Facts of the configuration. Raises FactsError for an unknown name."""
+    found, _ = facts_of([], [f"{name}={value}" for name, value in given.items()], FACTS)
+    return {name: replace(fact, origin="configuration") for name, fact in found.items()}
 
 
 def _address(text: str) -> str:
@@ -109,6 +120,15 @@ class TargetGroup(Strict):
     def _addresses(cls, value: list[str] | None) -> list[str] | None:
         for one in value or ():
             _address(one.rpartition("=")[2] if "://" not in one.partition("=")[0] else one)
+        return value
+
+    @field_validator("facts")
+    @classmethod
+    def _known_facts(cls, value: dict[str, float | bool | str]) -> dict[str, float | bool | str]:
+        try:
+            typed_facts(value)
+        except FactsError as error:
+            raise ValueError(str(error).removeprefix("--fact ")) from None
         return value
 
     @model_validator(mode="after")
