@@ -80,6 +80,6 @@ def _problems(request: Request) -> list[str]:
         "" if last is None or last.ok else f"The configuration was not taken over: {last.reason}",
         "" if tokens is None else tokens.problem,
         *(source.problem for source in service.sources()),
-        *((getattr(service, "alerting", None) and service.alerting.problems()) or ()),
+        *(() if alerting is None else alerting.problems()),
     ]
     return [problem for problem in found if problem]
