@@ -237,9 +237,9 @@ def entry(found: Diagnosis, since: float) -> Entry:
     return Entry(key_of(found), found, since, 1)
 
 
-def event(starts_at: float = START, labels: Mapping[str, str] | None = None, **wishes: Any) -> Event:
+def event(bottleneck: str = "l1", labels: Mapping[str, str] | None = None, at: float = START, **wishes: Any) -> Event:
     """A firing event."""
-    return event_of(diagnosis(**wishes), starts_at, starts_at + 60, labels or {}, LINKS)
+    return event_of(diagnosis(bottleneck, **wishes), at, at + 60, labels or {}, LINKS)
 
 
 def resolved(firing: Event, after: float = 720.0, reason: str = "recovered") -> Event:

@@ -86,7 +86,14 @@ def _numbers(event: Event, language: Language) -> Iterator[str]:
         yield phrase(language, "used", used=percent(known["l1_used_ratio_max"]))
     if "ttft_p99_low_seconds" in known and known["ttft_p99_low_seconds"] > 0:
         high = known.get("ttft_p99_high_seconds", float("inf"))
-        yield phrase(language, "ttft", low=seconds(known["ttft_p99_low_seconds"]), high=seconds(high))
+        low = known["ttft_p99_low_seconds"]
+        yield phrase(language, "ttft", low=_time(seconds(low), language), high=_time(seconds(high), language))
+
+
+def _time(text: str, language: Language) -> str:
+    """ "12 min" in the reader's language."""
+    number, _, unit = text.rpartition(" ")
+    return f"{number} {zh.UNITS[unit]}".strip() if language == "zh" and unit in zh.UNITS else text
 
 
 def first_remedy(event: Event, language: Language) -> str:
@@ -155,7 +162,8 @@ def _details(event: Event, language: Language) -> list[str]:
     if event.kind == "firing":
         was = phrase(language, "was", headline=verdict_headline(event.was, language)) if event.was else ""
         return [numbers(event, language), was, _do(event, language), event.url]
-    lasted = phrase(language, "after", time=duration(max(0.0, (event.ends_at or event.at) - event.starts_at)))
+    length = duration(max(0.0, (event.ends_at or event.at) - event.starts_at))
+    lasted = phrase(language, "after", time=_time(length, language))
     now = phrase(language, "now", headline=verdict_headline(event.now, language)) if event.now else ""
     return [lasted, phrase(language, "gone") if event.reason == "gone" else now, event.url]
 

@@ -100,3 +100,6 @@ PHRASES: Mapping[str, str] = {
     "join": "；",
 }
 """Parts of a message. The English ones are in words.py."""
+
+UNITS: Mapping[str, str] = {"ms": "毫秒", "s": "秒", "min": "分钟", "h": "小时", "more": "无上限"}
+"""Of times, as diagnoser/units.py writes them."""
