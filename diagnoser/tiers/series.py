@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from diagnoser.model import Fact, Reading, Sample
+
+MAX_NAMES = 4096
 
 
 class Series:
@@ -15,9 +18,9 @@ class Series:
         self, samples: Iterable[Sample], prefixes: Iterable[str], rank_label: str = "", rank: str = ""
     ) -> None:
         self._by_name: dict[str, list[Sample]] = {}
-        spellings = [(prefix, prefix[:-1] + "_") for prefix in prefixes]
+        names = _names(tuple(prefixes))
         for sample in samples:
-            name = _colon_name(sample.name, spellings)
+            name = names[sample.name]
             if name is not None and sample.labels.get(rank_label, rank) == rank:
                 self._by_name.setdefault(name, []).append(sample)
 
@@ -66,13 +69,31 @@ def fact_number(facts: Mapping[str, Fact], name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _colon_name(name: str, spellings: Iterable[tuple[str, str]]) -> str | None:
-    for colon, underscore in spellings:
-        if name.startswith(colon):
-            return name
-        if name.startswith(underscore):
-            return colon + name[len(underscore) :]
-    return None
+class _Names(dict[str, str | None]):
+    """Colon names of series names, None for those of no prefix. Every page has the same names, so each is read once."""
+
+    def __init__(self, prefixes: Iterable[str]) -> None:
+        super().__init__()
+        self._spellings = [(prefix, prefix[:-1] + "_") for prefix in prefixes]
+
+    def __missing__(self, name: str) -> str | None:
+        if len(self) >= MAX_NAMES:
+            self.clear()
+        found = self[name] = self._colon_name(name)
+        return found
+
+    def _colon_name(self, name: str) -> str | None:
+        for colon, underscore in self._spellings:
+            if name.startswith(colon):
+                return name
+            if name.startswith(underscore):
+                return colon + name[len(underscore) :]
+        return None
+
+
+@cache
+def _names(prefixes: tuple[str, ...]) -> _Names:
+    return _Names(prefixes)
 
 
 def _has(labels: Mapping[str, str], where: Mapping[str, str | tuple[str, ...]]) -> bool:
