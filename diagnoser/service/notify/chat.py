@@ -6,7 +6,9 @@ import asyncio
 import logging
 import re
 import threading
+import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from diagnoser.errors import UsageError
@@ -20,6 +22,27 @@ from diagnoser.service.records import OutboxItem
 _STATUS = re.compile(r"\berror=([1-5][0-9][0-9])\b")
 
 
+@cache
+def _library() -> Any:
+    """Apprise with all its plug-ins, which are loaded once; they raise warnings of the standard library."""
+    for logger in ("apprise", "urllib3", "requests"):
+        logging.getLogger(logger).setLevel(logging.WARNING)  # below that they write URLs
+    logging.getLogger("apprise").propagate = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import apprise
+
+        apprise.Apprise.instantiate("json://localhost")
+    return apprise
+
+
+def _apprise() -> Any:
+    """An empty one that works in the thread that calls it, where a service that hangs holds nobody else."""
+    asset = _library().AppriseAsset()
+    asset._service_timeout = 0
+    return _library().Apprise(asset=asset)
+
+
 class Chat:
     """One receiver of kind `apprise`: one URL, so that a retry repeats nothing elsewhere."""
 
@@ -31,15 +54,10 @@ class Chat:
 
     def _service(self) -> Any:
         """Apprise's object for the URL. UsageError never repeats the URL: it is a secret."""
-        from apprise import Apprise
-
-        for logger in ("apprise", "urllib3", "requests"):
-            logging.getLogger(logger).setLevel(logging.WARNING)  # below that they write URLs
-        logging.getLogger("apprise").propagate = False
         lines = read_secret(self._settings.url)
         if len(lines) != 1:
             raise UsageError(f"receiver {self.name}: one URL a receiver, not {len(lines)}; name the others separately.")
-        found = Apprise()
+        found = _apprise()
         if not found.add(lines[0]):
             scheme = lines[0].partition("://")[0] if "://" in lines[0] else "no scheme"
             raise UsageError(f"receiver {self.name}: Apprise does not understand its URL ({scheme}).")

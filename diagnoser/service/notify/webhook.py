@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -45,7 +46,12 @@ class Webhook:
 
     def _url(self) -> str:
         place = self._settings.secret_url
-        return self._settings.url or (read_secret(place)[0] if place else "")
+        if place is None:
+            return self._settings.url or ""
+        found = read_secret(place)[0]
+        if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", found):
+            raise UsageError(f"{place.env or place.file} holds no address that begins with http:// or https://")
+        return found
 
     def _secrets(self) -> tuple[str, ...]:
         place = self._settings.secret
