@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from diagnoser.errors import UsageError
 from diagnoser.service.config_models import Config
-from diagnoser.service.config_yaml import Document, YamlError, read, show
+from diagnoser.service.config_yaml import Document, YamlError, parse, read, show
 
 __all__ = ["Config", "ConfigError", "load"]
 
@@ -67,15 +68,14 @@ def validate(document: Document, file: str, folder: Path) -> Config:
 
 def _problem(detail: ErrorDetails, document: Document) -> tuple[int | None, str, str]:
     path = _real_path(detail["loc"], document.data)
-    if path in document.from_env:
-        reason = "the value from the environment cannot be used here"
-    elif detail["type"] == "extra_forbidden":
+    reason = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
         reason = "unknown key"
     elif detail["type"] == "missing":
         reason = "is missing"
-    else:
-        reason = detail["msg"].removeprefix("Value error, ")
-    return document.line(path), show(path), reason[:1].lower() + reason[1:]
+    elif match := re.match(r"([a-z_]+(?:\[[0-9]+\]|\.[a-z_]+)+): ", reason):  # a check across parts names its part
+        path, reason = (*path, *parse(match[1])), reason[match.end() :]
+    return document.line(path), show(path), document.hidden(reason[:1].lower() + reason[1:])
 
 
 def _real_path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:

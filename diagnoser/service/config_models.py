@@ -181,7 +181,7 @@ class Config(Strict):
         for place, group in enumerate(self.targets):
             if group.kind != "prometheus" and 2 * group.interval > self.window:
                 raise ValueError(
-                    f"targets[{place}].interval {group.interval:g}s: fewer than two pages would fall into"
-                    f" a window of {self.window:g}s"
+                    f"targets[{place}].interval: fewer than two pages, {group.interval:g} s apart, would fall into"
+                    f" a window of {self.window:g} s"
                 )
         return self

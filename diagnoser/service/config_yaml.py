@@ -39,11 +39,19 @@ _Loader.add_implicit_resolver(
 
 @dataclass
 class Document:
-    """`data` with ${NAME} replaced; `lines` by path; `from_env` are the paths whose value came from there."""
+    """`data` with ${NAME} replaced; `lines` by path; `secrets` are the values that came from the environment."""
 
     data: Any
     lines: dict[Path, int] = field(default_factory=dict)
-    from_env: set[Path] = field(default_factory=set)
+    secrets: dict[str, str] = field(default_factory=dict)
+    """Value -> ${NAME}."""
+
+    def hidden(self, text: str) -> str:
+        """The text with ${NAME} instead of values from the environment."""
+        for value, name in self.secrets.items():
+            for spelled in (value, repr(value)[1:-1]):
+                text = text.replace(spelled, name) if spelled else text
+        return text
 
     def line(self, path: Path) -> int | None:
         """The line of the path, or of the nearest part around it."""
@@ -77,8 +85,7 @@ def _value(loader: Any, node: yaml.Node, path: Path, into: Document, environ: Ma
         return [_value(loader, one, (*path, place), into, environ) for place, one in enumerate(node.value)]
     value = loader.construct_object(node)
     if isinstance(value, str) and _ENV.search(value):
-        into.from_env.add(path)
-        return _ENV.sub(lambda match: _from(environ, match[1], node, path), value)
+        return _ENV.sub(lambda match: _from(environ, match[1], node, path, into), value)
     return value
 
 
@@ -97,9 +104,10 @@ def _mapping(
     return out
 
 
-def _from(environ: Mapping[str, str], name: str, node: yaml.Node, path: Path) -> str:
+def _from(environ: Mapping[str, str], name: str, node: yaml.Node, path: Path, into: Document) -> str:
     if name not in environ:
         raise YamlError(node.start_mark.line + 1, path, f"the environment variable {name} is not set")
+    into.secrets[environ[name]] = f"${{{name}}}"
     return environ[name]
 
 
@@ -107,3 +115,9 @@ def show(path: Path) -> str:
     """targets[1].interval"""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
+
+
+def parse(text: str) -> Path:
+    """The path that `show` wrote."""
+    parts = re.findall(r"\[([0-9]+)\]|([^.\[\]]+)", text)
+    return tuple(int(number) if number else word for number, word in parts)
