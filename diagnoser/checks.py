@@ -15,12 +15,16 @@ def answer_all(
     rows: Sequence[Row], words: Sequence[Mapping[str, str]], book: Rulebook
 ) -> list[tuple[CheckResult, ...]]:
     """The whole checklist for every window. One check is one pass over all windows."""
-    table = Table(window_columns(rows), len(rows))
-    found = [_answers(check, table) for check in book.checks]
+    found = list(answers_by_check(Table(window_columns(rows), len(rows)), book.checks).values())
     return [
         tuple(_result(check, found[c][i], row, words[i]) for c, check in enumerate(book.checks))
         for i, row in enumerate(rows)
     ]
+
+
+def answers_by_check(table: Table, checks: Sequence[Check]) -> dict[str, list[Answer]]:
+    """The answer of each check for every row."""
+    return {check.id: _answers(check, table) for check in checks}
 
 
 def _answers(check: Check, table: Table) -> list[Answer]:

@@ -6,7 +6,7 @@ slots are free, prefill is not saturated: then KV space is closed. The condition
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from diagnoser.model import SignalValue
@@ -52,24 +52,54 @@ class _Tally:
                 self.excluded[gate] += part * seconds
 
 
+Where = tuple[int, float, float]
+"""An interval: index of its window, start and end (unix seconds)."""
+
+
 def attribute(views: Sequence[View], rows: Sequence[Row], book: Rulebook) -> list[dict[str, SignalValue]]:
     """Signals share_<gate>, lead_<gate>, excluded_<gate>, blocked_ratio, ... for every window."""
     columns, where = interval_columns(views)
-    for name, values in window_columns(rows).items():
+    windows = [(view.window.end, view.window.seconds) for view in views]
+    return attribute_columns(columns, where, windows, window_columns(rows), book)
+
+
+def attribute_columns(
+    intervals: Mapping[str, list[float | None]],
+    where: Sequence[Where],
+    windows: Sequence[tuple[float, float]],
+    signals: Mapping[str, Sequence[float | None]],
+    book: Rulebook,
+) -> list[dict[str, SignalValue]]:
+    """The same from columns: one entry an interval, `windows` (end, seconds), and one entry a window of `signals`."""
+    columns = dict(intervals)
+    for name, values in signals.items():
         columns.setdefault(name, [values[index] for index, _, _ in where])
     table = Table(columns, len(where))
     closed = [(sign, _closed(sign, table)) for sign in book.gates]
-    tallies = [_Tally.empty(book.gate_names()) for _ in views]
+    tallies = [_Tally.empty(book.gate_names()) for _ in windows]
     late = book.number("late_part_ratio")
     for i, (index, start, end) in enumerate(where):
-        window = views[index].window
+        window_end, seconds = windows[index]
         tallies[index].add(
             end - start,
             columns["queue_present_ratio"][i],
             [(sign, holds[i]) for sign, holds in closed],
-            late=start >= window.end - late * window.seconds,
+            late=start >= window_end - late * seconds,
         )
     return [_signals(tally) for tally in tallies]
+
+
+def never_waited(book: Rulebook, standing: float) -> dict[str, float]:
+    """The same of a window without a queue, of which the part `standing` an engine stood still."""
+    gates = book.gate_names()
+    whole = next((gate.gate for gate in book.gates if gate.whole), "")
+    share = {gate: standing if gate == whole else 0.0 for gate in gates}
+    out = {"blocked_ratio": standing, "late_blocked_ratio": standing, "blocked_change_ratio": 0.0}
+    for gate in gates:
+        others = max((s for g, s in share.items() if g != gate), default=0.0)
+        out |= {f"share_{gate}": share[gate], f"lead_{gate}": share[gate] - others}
+        out[f"excluded_{gate}"] = 0.0 if standing and gate == whole else 1.0
+    return out
 
 
 def _closed(gate: Gate, table: Table) -> list[bool | None]:

@@ -135,6 +135,18 @@ class L2State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TierSeries:
+    """Where a metrics server finds one number of a host tier: a metric, labels that restrict it, how copies are joined
+    ("max" or "sum"), and whose it is ("rank" or "server").
+    """
+
+    metric: str
+    where: Mapping[str, str | tuple[str, ...]] | None = None
+    take: Literal["max", "sum"] = "max"
+    scope: Literal["rank", "server"] = "rank"
+
+
+@dataclass(frozen=True, slots=True)
 class TierState:
     """What one page says about the host tier at one instant.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from diagnoser.engines.versions import Feature
 from diagnoser.model import Fact, Scrape, Snapshot
 
 READINGS: Mapping[str, str] = {
@@ -158,6 +159,30 @@ class FactQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedNames:
+    """The same tables for a metrics server, which has series of many engines and computes by itself (PromQL)."""
+
+    readings: Mapping[str, Sequence[Alias]]
+    histograms: Mapping[str, Sequence[Alias]]
+    features: Sequence[Feature]
+    """Oldest first: what proves that a series is of some release or a later one."""
+    rank_label: str
+    """The label that tells the data-parallel ranks of one target apart."""
+    anchors: tuple[str, ...]
+    """As few metrics as show every rank in every state, also before its first request."""
+    info: str = ""
+    """The series whose labels are the configuration."""
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    """What a rank's own series carry: {"priority": ""} leaves out the parts of a total."""
+    copies: tuple[str, ...] = ()
+    """Labels over which one number is repeated, never to be summed."""
+    parts: tuple[str, ...] = ()
+    """Labels that split one counter into parts, to be added."""
+    unborn: Mapping[str, str] = field(default_factory=dict)
+    """Counters that are born with their first event, and the release from which their absence is zero."""
+
+
+@dataclass(frozen=True, slots=True)
 class EngineAdapter:
     """One engine family. A new one needs one file, diagnoser/engines/<name>.py with ADAPTER = EngineAdapter(...)."""
 
@@ -177,6 +202,8 @@ class EngineAdapter:
     """Metrics of `metrics` that every engine shows some of, a few series each: by them a metrics server finds the
     engines. Empty: by all of `metrics`.
     """
+    served: ServedNames | None = None
+    """None: a metrics server cannot compute this family's signals; it is read from raw samples only."""
 
 
 TRAITS: Mapping[str, str] = {
@@ -184,5 +211,6 @@ TRAITS: Mapping[str, str] = {
     "running_gauge_slack": "how many requests the running gauge may leave out",
     "single_pool": "1 if all layers share one pool of blocks",
     "reserves_output": "1 if admission also needs room for output that may come",
+    "born_late": "1 if usage and queue gauges are born with the first request",
     "queue_time_at_admission": "1 if the queue time is observed at the first scheduling, 0 if at the finish",
 }

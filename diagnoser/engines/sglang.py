@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from diagnoser.engines import sglang_facts, sglang_names, sglang_pool
-from diagnoser.engines.base import EngineAdapter
+from diagnoser.engines.base import EngineAdapter, ServedNames
 from diagnoser.engines.facts import text
 from diagnoser.engines.normalise import find, mark_cold
 from diagnoser.engines.page import Found, Page, Reader, Scope
@@ -116,6 +116,18 @@ ADAPTER = EngineAdapter(
         "running_gauge_slack": 1.0,
         "reserves_output": 1.0,
         "queue_time_at_admission": 1.0,
+        "born_late": 1.0,
     },
     anchors=(*QUEUE, CAPACITY),
+    served=ServedNames(
+        readings={**sglang_names.READINGS, **sglang_names.SERVED},
+        histograms=sglang_names.HISTOGRAMS,
+        features=sglang_names.FEATURES,
+        rank_label="dp_rank",
+        anchors=("sglang:num_running_reqs", CAPACITY),
+        matchers={"priority": ""},
+        copies=("tp_rank", "pp_rank", "moe_ep_rank", "attn_tp_rank", "attn_cp_rank"),
+        parts=("mode",),
+        unborn={"preemptions_total": "0.5.7", "prefill_passes_total": "0.5.10", "decode_passes_total": "0.5.10"},
+    ),
 )

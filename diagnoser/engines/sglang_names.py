@@ -102,6 +102,12 @@ READINGS: Mapping[str, tuple[Alias, ...]] = {
     "scheduler_idle_seconds_total": _rank("scheduler_idle_seconds_total", "0.5.20"),
     "scheduler_loop_seconds_total": (Alias("sglang:scheduler_stage_seconds_total", "0.5.20", take="sum"),),
 }
+SERVED: Mapping[str, tuple[Alias, ...]] = {
+    "l1_capacity_tokens": _rank("max_total_num_tokens", "0.5.6"),
+    "page_size": _rank("page_size"),
+    "context_len": _rank("context_len"),
+}
+"""Constants of a page that a metrics server is asked for like gauges."""
 NEVER: Mapping[str, str] = {
     "waiting_deferred_requests": "SGLang has no such state: grammar and P/D waits have queues of their own",
     "process_start_seconds": "SGLang's pages come from several processes and carry no start time",

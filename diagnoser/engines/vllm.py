@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from diagnoser.engines import vllm_facts, vllm_names, vllm_pool
-from diagnoser.engines.base import EngineAdapter
+from diagnoser.engines.base import EngineAdapter, ServedNames
 from diagnoser.engines.facts import flag, text
 from diagnoser.engines.normalise import find, mark_cold
 from diagnoser.engines.page import Found, Labels, Page, Reader, Scope
@@ -159,4 +159,12 @@ ADAPTER = EngineAdapter(
     fact_queries=vllm_facts.QUERIES,
     traits={"gauge_timing": "end_of_step", "running_gauge_slack": 0.0, "reserves_output": 0.0, "single_pool": 1.0},
     anchors=(*QUEUE, *BORN_FIRST),
+    served=ServedNames(
+        readings=vllm_names.READINGS,
+        histograms=vllm_names.HISTOGRAMS,
+        features=vllm_names.FEATURES,
+        rank_label="engine",
+        anchors=("vllm:num_requests_running",),
+        info=INFO,
+    ),
 )

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
+from diagnoser.signals.promql import Ask, Cannot
 from diagnoser.signals.view import Result, View
 
+NOT_SAID = Cannot("its PromQL is not written yet")
 Params = Mapping[str, "float | tuple[float, ...]"]
 """The thresholds of rules/thresholds.yaml that signals need as parameters, by name."""
 
@@ -26,12 +28,13 @@ def scalar(params: Params, name: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One number over a window: name, unit, what it means and how it is computed."""
+    """One number over a window: name, unit, what it means and how it is computed, here and by a metrics server."""
 
     name: str
     unit: str
     meaning: str
     compute: Callable[[View, Params], Result]
+    promql: Ask = NOT_SAID
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class IntervalSignal:
     unit: str
     meaning: str
     compute: Callable[[View, int], float | None]
+    promql: Ask = NOT_SAID
 
 
 def _modules() -> list[ModuleType]:
@@ -52,7 +56,7 @@ def _modules() -> list[ModuleType]:
     return [
         importlib.import_module(f"diagnoser.signals.{name}")
         for name in names
-        if name not in ("base", "view", "requests")
+        if name not in ("base", "promql", "view", "requests")
     ]
 
 

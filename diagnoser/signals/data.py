@@ -6,6 +6,7 @@ import itertools
 
 from diagnoser.model import NOT_IN_VERSION
 from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.promql import Cannot, Expr, First, Lately, Number, Over, Pages, Sum, Unless
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 
@@ -87,26 +88,104 @@ def _interval(view: View, _: Params) -> Result:
     return Found(mean([b.at - a.at for a, b in view.pairs()]))
 
 
+RESETS = First(
+    Expr("{p} + {g}", p=Lately("resets", "prompt_tokens_total"), g=Lately("resets", "generation_tokens_total")),
+    Lately("resets", "prompt_tokens_total"),
+)
+IMPOSSIBLE = Sum(
+    Expr("({r} < bool 0) + ({l} != bool {l})", r=Over("min", "running_requests"), l=Over("last", "running_requests")),
+    Expr("({w} < bool 0) + ({l} != bool {l})", w=Over("min", "waiting_requests"), l=Over("last", "waiting_requests")),
+    Expr(
+        "({low} < bool 0) + ({high} > bool 1.02) + ({l} != bool {l})",
+        low=Over("min", "l1_used_ratio"),
+        high=Over("max", "l1_used_ratio"),
+        l=Over("last", "l1_used_ratio"),
+    ),
+)
 SIGNALS = (
-    Signal("scrapes", "pages", "pages read inside the window", _scrapes),
-    Signal("failed_scrapes", "polls", "polls inside the window that gave no page", _failures),
-    Signal("failed_scrapes_at_end", "polls", "polls since the last page that gave none", _failures_at_end),
-    Signal("restarts", "restarts", "times the process started anew inside the window", _restarts),
+    Signal("scrapes", "pages", "pages read inside the window", _scrapes, promql=Pages("count")),
+    Signal("failed_scrapes", "polls", "polls inside the window that gave no page", _failures, promql=Pages("failed")),
+    Signal(
+        "failed_scrapes_at_end",
+        "polls",
+        "polls since the last page that gave none",
+        _failures_at_end,
+        promql=Pages("failed_at_end"),
+    ),
+    Signal(
+        "restarts",
+        "restarts",
+        "times the process started anew inside the window",
+        _restarts,
+        promql=First(
+            Expr("({c} > 0) or ({r} > bool 0)", c=Lately("changes", "process_start_seconds"), r=RESETS),
+            Expr("{r} > bool 0", r=RESETS),
+        ),
+    ),
     Signal(
         "fatal_series",
         "series",
         "series that are impossible and that the verdict would rest on",
         lambda view, _: _bad_series(True, view),
+        promql=IMPOSSIBLE,
     ),
     Signal(
         "invalid_series",
         "series",
         "series rejected as evidence: duplicated by pid, or a broken identity",
         lambda view, _: _bad_series(False, view),
+        promql=Cannot("a query joins the copies of a series and cannot tell that they differ"),
     ),
-    Signal("queue_metrics_present", "bool", "the pages tell how many requests run and wait", _queue_known),
-    Signal("newer_readings", "readings", "decisive readings that only a newer release exports", _newer_readings),
-    Signal("last_page_age_seconds", "seconds", "age of the newest page at the window's end", _last_page_age),
-    Signal("scrape_gap_seconds", "seconds", "longest time without a page inside the window", _window_gap),
-    Signal("scrape_interval_seconds", "seconds", "mean time between two pages", _interval),
+    Signal(
+        "queue_metrics_present",
+        "bool",
+        "the pages tell how many requests run and wait",
+        _queue_known,
+        promql=First(
+            Expr("({r} * 0 + 1) and {w}", r=Over("last", "running_requests"), w=Over("last", "waiting_requests")),
+            Unless(
+                "born_late",
+                on=Expr(
+                    "({zero} + 1) unless {u}",
+                    zero=Number(0.0),
+                    u=First(
+                        *(
+                            Over("last", n)
+                            for n in ("running_requests", "waiting_requests", "l1_used_ratio", "l1_used_tokens")
+                        )
+                    ),
+                ),
+                off=Cannot(""),
+            ),
+            Number(0.0),
+        ),
+    ),
+    Signal(
+        "newer_readings",
+        "readings",
+        "decisive readings that only a newer release exports",
+        _newer_readings,
+        promql=Cannot("no page carries its release, and a query compares no lists of names"),
+    ),
+    Signal(
+        "last_page_age_seconds",
+        "seconds",
+        "age of the newest page at the window's end",
+        _last_page_age,
+        promql=Pages("age"),
+    ),
+    Signal(
+        "scrape_gap_seconds",
+        "seconds",
+        "longest time without a page inside the window",
+        _window_gap,
+        promql=Cannot("PromQL has no distance between samples"),
+    ),
+    Signal(
+        "scrape_interval_seconds",
+        "seconds",
+        "mean time between two pages",
+        _interval,
+        promql=Expr("{window_seconds} / {n}", n=Pages("count")),
+    ),
 )

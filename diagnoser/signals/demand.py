@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diagnoser.signals.base import Params, Signal, scalar
+from diagnoser.signals.promql import Ask, Cannot, Expr, Observed
 from diagnoser.signals.view import Found, Missing, Result, View
 
 
@@ -32,24 +33,40 @@ def _arrivals(view: View, _: Params) -> Result:
     return Found((now.count / view.seconds) / ((life.count - now.count) / before), (life.series, start.series))
 
 
+def _grown(name: str) -> Ask:
+    parts = {"s": ("sum", False), "c": ("count", False), "S": ("sum", True), "C": ("count", True)}
+    asks = {key: Observed(name, part, ever) for key, (part, ever) in parts.items()}
+    now, before = "{s} / ({c} >= {observations_min})", "({S} - {s}) / (({C} - {c}) >= {observations_min})"
+    return Expr(f"({now}) / (({before}) > 0)", **asks)
+
+
 SIGNALS = (
-    Signal("first_tokens_growth_ratio", "ratio", "rate of first tokens against the process's lifetime", _arrivals),
+    Signal(
+        "first_tokens_growth_ratio",
+        "ratio",
+        "rate of first tokens against the process's lifetime",
+        _arrivals,
+        promql=Cannot("it needs the time since the process started, joined to counts since then"),
+    ),
     Signal(
         "prompt_growth_ratio",
         "ratio",
         "mean prompt against the process's lifetime",
         lambda v, p: _growth(v, "prompt_tokens", p),
+        promql=_grown("prompt_tokens"),
     ),
     Signal(
         "output_growth_ratio",
         "ratio",
         "mean output against the process's lifetime",
         lambda v, p: _growth(v, "generation_tokens", p),
+        promql=_grown("generation_tokens"),
     ),
     Signal(
         "inter_token_growth_ratio",
         "ratio",
         "mean gap between tokens against the process's lifetime",
         lambda v, p: _growth(v, "inter_token_seconds", p),
+        promql=_grown("inter_token_seconds"),
     ),
 )

@@ -22,8 +22,9 @@ from diagnoser.signals.offered import (
     standing,
     stretch,
 )
-from diagnoser.signals.requests import waiting
-from diagnoser.signals.room import free, head_need, used
+from diagnoser.signals.promql import Cannot, Expr, First, Grew, Lately, Observed, Of, Over, Pages, Start, Unless
+from diagnoser.signals.requests import WAITING, waiting
+from diagnoser.signals.room import USED_RATIO, free, head_need, used
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 # ---------------------------------------------------------------- when is the pool full
@@ -169,94 +170,208 @@ def _concurrency(view: View, params: Params) -> Result:
     return Found(scalar(params, "pool_used_most") * capacity / each.value)
 
 
+# ---------------------------------------------------------------- the same for a metrics server
+
+ADMISSIONS = Unless(
+    "queue_time_at_admission",
+    on=Expr("{c} / {window_seconds}", c=First(Observed("queue_seconds", "count"), Observed("ttft_seconds", "count"))),
+    off=Expr("{c} / {window_seconds}", c=Observed("ttft_seconds", "count")),
+)
+ARRIVALS = Expr(
+    "({admitted} + ({last} - {first} + ({shed} or {last} * 0)) / {window_seconds}) >= 0",
+    admitted=ADMISSIONS,
+    last=Over("last", WAITING),
+    first=Start(WAITING),
+    shed=First(Grew("rejected_requests_total"), Expr("{w} * 0", w=Over("last", WAITING))),
+)
+OUTPUT_LENGTH = First(
+    Expr(
+        "{s} / ({c} >= {finished_min})",
+        s=Observed("generation_tokens", "sum"),
+        c=Observed("generation_tokens", "count"),
+    ),
+    Expr("({t} > 0) / ({f} >= {finished_min})", t=Grew("generation_tokens_total"), f=Grew("finished_requests_total")),
+)
+SERVED = Unless(
+    "queue_time_at_admission",
+    on=First(
+        Expr(
+            "{t} / {window_seconds} / clamp_min({length} - 1, 1)",
+            t=Grew("decode_tokens_total"),
+            length=Of("output_mean_tokens"),
+        ),
+        Expr("{t} / {window_seconds} / {length}", t=Grew("generation_tokens_total"), length=Of("output_mean_tokens")),
+    ),
+    off=Expr("{t} / {window_seconds} / {length}", t=Grew("generation_tokens_total"), length=Of("output_mean_tokens")),
+)
+HELD = Expr("{u} * {c}", u=Over("avg", USED_RATIO), c=Of("l1_capacity_tokens"))
+STANDING = Expr("{share} >= bool {queue_standing_most}", share=Over("avg", Expr("{w} > bool 0", w=WAITING)))
+MOST = Expr(
+    "({served} and ({standing} == 1)) or ({pool_used_most} * {c} / ({cost} > 0))",
+    served=Of("service_rate"),
+    standing=Of("queue_standing"),
+    c=Of("l1_capacity_tokens"),
+    cost=Of("token_seconds_per_request"),
+)
 SIGNALS = (
     Signal(
         "time_to_exhaustion_seconds",
         "seconds",
         "until a typical prompt finds no room if the pool fills on along a straight line",
         _exhaustion,
+        promql=Expr(
+            "clamp_min(1 - {used} - ({need} / {c} or {used} * 0), 0) / ({d} > 0)"
+            " and ({fit} >= {trend_fit_min}) and ({n} >= {trend_points_min})",
+            used=Over("last", USED_RATIO),
+            need=Of("head_need_tokens"),
+            c=Of("l1_capacity_tokens"),
+            d=Lately("deriv", "l1_used_ratio"),
+            fit=Of("used_trend_fit_ratio"),
+            n=Pages("count"),
+        ),
     ),
     Signal(
         "used_trend_slope",
         "tokens/s",
         "slope of the line through the tokens held",
         lambda v, _: _trend(v, lambda t: t.slope),
+        promql=Expr("{d} * {c}", d=Lately("deriv", "l1_used_ratio"), c=Of("l1_capacity_tokens")),
     ),
     Signal(
         "used_trend_fit_ratio",
         "ratio",
         "share of the variance that the line explains (R squared)",
         lambda v, _: _trend(v, lambda t: t.fit),
+        promql=Expr(
+            "({d} ^ 2 * {window_seconds} ^ 2 / 12) / ({v} > 0) or ({v} * 0)",
+            d=Lately("deriv", "l1_used_ratio"),
+            v=Over("stdvar", "l1_used_ratio"),
+        ),
     ),
     Signal(
-        "used_trend_points", "pages", "pages the line goes through", lambda v, _: _trend(v, lambda t: float(t.points))
+        "used_trend_points",
+        "pages",
+        "pages the line goes through",
+        lambda v, _: _trend(v, lambda t: float(t.points)),
+        promql=Pages("count"),
     ),
     Signal(
         "arrival_rate",
         "requests/s",
         "requests that arrive: admitted, growth of the queue, shed",
         lambda v, _: arrivals(v),
+        promql=ARRIVALS,
     ),
-    Signal("admission_rate", "requests/s", "requests that leave the queue for the batch", lambda v, _: admissions(v)),
+    Signal(
+        "admission_rate",
+        "requests/s",
+        "requests that leave the queue for the batch",
+        lambda v, _: admissions(v),
+        promql=ADMISSIONS,
+    ),
     Signal(
         "service_rate",
         "requests/s",
         "requests the engine gets done: tokens generated over tokens of an output",
         completions,
+        promql=SERVED,
     ),
-    Signal("output_mean_tokens", "tokens", "mean output of those who finished in the window", output_length),
+    Signal(
+        "output_mean_tokens",
+        "tokens",
+        "mean output of those who finished in the window",
+        output_length,
+        promql=OUTPUT_LENGTH,
+    ),
     Signal(
         "queue_standing",
         "bool",
         "somebody waits on nearly every page, so what gets done is all that can be",
         lambda v, p: Found(float(standing(v, p))),
+        promql=STANDING,
     ),
     Signal(
         "token_seconds_per_request",
         "token-seconds",
         "KV tokens times seconds that a request holds",
         _of_load(lambda f, v, p: Found(f.cost, f.series)),
+        promql=Expr("{held} / ({served} > 0)", held=HELD, served=Of("service_rate")),
     ),
-    Signal("resident_tokens_per_request", "tokens", "tokens held over requests running", _resident),
     Signal(
-        "concurrency_bound_requests", "requests", "requests of the present size that the pool can run", _concurrency
+        "resident_tokens_per_request",
+        "tokens",
+        "tokens held over requests running",
+        _resident,
+        promql=Expr("{held} / ({r} > 0)", held=HELD, r=Over("avg", "running_requests")),
+    ),
+    Signal(
+        "concurrency_bound_requests",
+        "requests",
+        "requests of the present size that the pool can run",
+        _concurrency,
+        promql=Expr(
+            "{pool_used_most} * {c} / ({each} > 0)", c=Of("l1_capacity_tokens"), each=Of("resident_tokens_per_request")
+        ),
     ),
     Signal(
         "service_rate_max",
         "requests/s",
         "requests a second that could be served",
         _of_load(lambda f, v, p: Found(_most(f, p), f.series)),
+        promql=MOST,
     ),
-    Signal("rho", "ratio", "arrivals over what could be served; above 1 the queue grows", _of_load(_rho)),
+    Signal(
+        "rho",
+        "ratio",
+        "arrivals over what could be served; above 1 the queue grows",
+        _of_load(_rho),
+        promql=Expr("{a} / ({m} > 0)", a=Of("arrival_rate"), m=Of("service_rate_max")),
+    ),
     Signal(
         "waiting_ahead_requests",
         "requests",
         "requests that wait a little later, if arrivals and admissions stay",
         _ahead,
+        promql=Expr(
+            "clamp_min({w} + ({a} - {s}) * {ahead_seconds}, 0)",
+            w=Over("last", WAITING),
+            a=Of("arrival_rate"),
+            s=Of("admission_rate"),
+        ),
     ),
     Signal(
         "predicted_wait_seconds",
         "seconds",
         "wait of a request that arrives now: waiting over admissions a second",
         _wait,
+        promql=Expr("{w} / ({s} > 0) or ({w} == 0)", w=Over("last", WAITING), s=Of("admission_rate")),
     ),
     Signal(
         "step_stretch_ratio",
         "ratio",
         "share of the time that is no fast decoding: prefill, recomputing, stalls",
         stretch,
+        promql=Cannot("it needs the fastest quarter of the steps"),
     ),
     Signal(
         "required_pool_low_tokens",
         "tokens",
         "pool for the target load if steps take as long as now",
         _of_load(_required_low),
+        promql=Cannot("it needs to know whether the pool refused, page by page"),
     ),
     Signal(
         "required_pool_high_tokens",
         "tokens",
         "the same if all that is no fast decoding grows with the requests served",
         _of_load(_required_high),
+        promql=Cannot("it needs the fastest quarter of the steps"),
     ),
-    Signal("required_pool_tokens", "tokens", "the middle of the two", _of_load(_required)),
+    Signal(
+        "required_pool_tokens",
+        "tokens",
+        "the middle of the two",
+        _of_load(_required),
+        promql=Cannot("it needs the fastest quarter of the steps"),
+    ),
 )

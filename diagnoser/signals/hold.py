@@ -6,6 +6,7 @@ Theory: a host tier saves prefill only, so it helps where prefill is a real part
 from __future__ import annotations
 
 from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.promql import Expr, First, Grew, mean_of
 from diagnoser.signals.view import Found, Missing, Result, View
 
 
@@ -53,7 +54,33 @@ def _prefix_hit(view: View, _: Params) -> Result:
 
 
 SIGNALS = (
-    Signal("decode_hold_ratio", "ratio", "share of the time requests hold KV space that they decode", _decode_hold),
-    Signal("prompt_per_output_ratio", "tokens", "prompt tokens an output token", _prompt_per_output),
-    Signal("prefix_hit_ratio", "ratio", "prompt tokens found in L1's prefix cache", _prefix_hit),
+    Signal(
+        "decode_hold_ratio",
+        "ratio",
+        "share of the time requests hold KV space that they decode",
+        _decode_hold,
+        promql=First(
+            Expr("{d} / (({d} + {p}) > 0)", d=mean_of("decode_seconds"), p=mean_of("prefill_seconds")),
+            Expr(
+                "clamp_max(({e} - {t}) / (({e} - {q}) > 0), 1) and ({e} > {t})",
+                e=mean_of("e2e_seconds"),
+                t=mean_of("ttft_seconds"),
+                q=mean_of("queue_seconds"),
+            ),
+        ),
+    ),
+    Signal(
+        "prompt_per_output_ratio",
+        "tokens",
+        "prompt tokens an output token",
+        _prompt_per_output,
+        promql=Expr("{p} / ({o} > 0)", p=Grew("prompt_tokens_total"), o=Grew("generation_tokens_total")),
+    ),
+    Signal(
+        "prefix_hit_ratio",
+        "ratio",
+        "prompt tokens found in L1's prefix cache",
+        _prefix_hit,
+        promql=Expr("{h} / ({q} > 0)", h=Grew("prefix_hits_total"), q=Grew("prefix_queries_total")),
+    ),
 )

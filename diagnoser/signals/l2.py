@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from diagnoser.signals.base import IntervalSignal, Params, Signal, scalar
-from diagnoser.signals.requests import deferred
+from diagnoser.signals.promql import Cannot, Expr, First, Gauge, Label, Number, Stepped
+from diagnoser.signals.requests import DEFERRED, deferred
 from diagnoser.signals.tierpages import no_tier, since_start, tier_states
 from diagnoser.signals.view import Found, Missing, Result, View, grown
 
@@ -72,24 +73,85 @@ def _fetch_done(view: View, i: int) -> float | None:
     return 0.0 if end is None else (end.value("kv_fetch_done_requests") or 0.0) / deferred(end)
 
 
+PRESENT = First(
+    Expr("({c} > 0) * 0 + 1", c=Gauge("l2_capacity")),
+    Expr("{m} * 0 + 1", m=Gauge("l2_marker")),
+    Expr("{m} * 0", m=Gauge("l2_none_marker")),
+    Expr("({asked} == 0) and ({p} > 0)", asked=Gauge("l2_asked_total"), p=Gauge("prompt_tokens_total")),
+)
+"""HiCache tells its host pool, vLLM's native tier has series of its own; a connector never asked is none."""
+_CAPACITY = Expr("{gib} * 1073741824", gib=Label("kv_offloading_size"))
+RESIDENT = Expr("{r} / ({c} > 0)", r=Gauge("l2_resident"), c=Gauge("l2_capacity"))
+UPPER = Expr("{s} / ({c} > 0) and {m}", s=Gauge("l2_stored_total"), c=_CAPACITY, m=Gauge("l2_marker"))
 SIGNALS = (
-    Signal("l2_present", "bool", "there is a host tier", _present),
-    Signal("l2_governs_admission", "bool", "the host pool is the KV pool (HiSparse)", _governs),
-    Signal("l2_resident_ratio", "ratio", "share of the host tier that is filled", lambda v, _: _resident(v, False)),
+    Signal("l2_present", "bool", "there is a host tier", _present, promql=PRESENT),
+    Signal(
+        "l2_governs_admission",
+        "bool",
+        "the host pool is the KV pool (HiSparse)",
+        _governs,
+        promql=Expr("{p} * 0", p=PRESENT),
+    ),
+    Signal(
+        "l2_resident_ratio",
+        "ratio",
+        "share of the host tier that is filled",
+        lambda v, _: _resident(v, False),
+        promql=RESIDENT,
+    ),
     Signal(
         "l2_resident_upper_ratio",
         "ratio",
         "most that can be filled, by all that was ever stored",
         lambda v, _: _resident(v, True),
+        promql=UPPER,
     ),
-    Signal("l2_held_ratio", "ratio", "HiSparse: share of the host pool that requests hold", _held),
-    Signal("l2_never_evicted", "bool", "nothing can ever have been thrown out of the tier", _never_evicted),
-    Signal("l2_lost_nothing", "bool", "nothing was ever thrown out of the tier or refused", _lost_nothing),
-    Signal("l2_evicted_ever", "units", "thrown out since the start", lambda v, _: since_start(v, "evicted_total")),
+    Signal(
+        "l2_held_ratio",
+        "ratio",
+        "HiSparse: share of the host pool that requests hold",
+        _held,
+        promql=Cannot("HiSparse is read from pages only"),
+    ),
+    Signal(
+        "l2_never_evicted",
+        "bool",
+        "nothing can ever have been thrown out of the tier",
+        _never_evicted,
+        promql=First(Expr("({r} < {l2_full}) * 0 + 1", r=RESIDENT), Expr("({u} < 1) * 0 + 1", u=UPPER)),
+    ),
+    Signal(
+        "l2_lost_nothing",
+        "bool",
+        "nothing was ever thrown out of the tier or refused",
+        _lost_nothing,
+        promql=First(
+            Expr("({d} > 0) * 0", d=Gauge("l2_dropped_total")),
+            Expr("({r} < {l2_full}) * 0 + 1", r=RESIDENT),
+            Expr("({u} < 1) * 0 + 1", u=UPPER),
+        ),
+    ),
+    Signal(
+        "l2_evicted_ever",
+        "units",
+        "thrown out since the start",
+        lambda v, _: since_start(v, "evicted_total"),
+        promql=Cannot("neither HiCache nor vLLM counts evictions of its host tier"),
+    ),
 )
 INTERVALS = (
-    IntervalSignal("l2_load_busy_ratio", "ratio", "seconds of loading from L2 a second", _load_busy),
     IntervalSignal(
-        "fetch_done_ratio", "ratio", "share of the deferred requests whose KV is loaded already", _fetch_done
+        "l2_load_busy_ratio",
+        "ratio",
+        "seconds of loading from L2 a second",
+        _load_busy,
+        promql=Expr("{s} / {step_seconds}", s=Stepped("l2_load_seconds_total")),
+    ),
+    IntervalSignal(
+        "fetch_done_ratio",
+        "ratio",
+        "share of the deferred requests whose KV is loaded already",
+        _fetch_done,
+        promql=First(Expr("{f} / ({d} > 0)", f=Gauge("kv_fetch_done_requests"), d=DEFERRED), Number(0.0)),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diagnoser.signals.base import Params, Signal
+from diagnoser.signals.promql import Ask, Cannot, Expr, First, Gauge, Grew
 from diagnoser.signals.tierpages import tier_grew, tier_rate, tier_ratio
 from diagnoser.signals.view import Found, Missing, Result, View
 
@@ -36,12 +37,23 @@ def _reuse_lifetimes(view: View, _: Params) -> Result:
     return Found(gap.value / kept.value, gap.series + kept.series) if kept.value > 0 else Missing("kept for no time")
 
 
+def _rate(counter: str) -> Ask:
+    """A counter that is born with its first event is 0 before it, where there is a tier."""
+    there = First(Expr("({c} > 0)", c=Gauge("l2_capacity")), Gauge("l2_marker"))
+    rate = Expr("{g} / {window_seconds}", g=Grew(counter))
+    return First(rate, Expr("({there} * 0) unless {rate}", there=there, rate=rate)) if counter in _BORN_LATE else rate
+
+
+_BORN_LATE = ("l2_loaded_total", "l2_stored_total")
+
+
 def _moved(name: str, unit: str, meaning: str, counter: str) -> Signal:
-    return Signal(name, unit, meaning, lambda view, _: tier_rate(view, counter))
+    return Signal(name, unit, meaning, lambda view, _: tier_rate(view, counter), promql=_rate(f"l2_{counter}"))
 
 
 def _mean(name: str, unit: str, meaning: str, over: str, under: str, nothing: str) -> Signal:
-    return Signal(name, unit, meaning, lambda view, _: tier_ratio(view, over, under, nothing))
+    promql = Expr("{a} / ({b} > 0)", a=Grew(f"l2_{over}"), b=Grew(f"l2_{under}"))
+    return Signal(name, unit, meaning, lambda view, _: tier_ratio(view, over, under, nothing), promql=promql)
 
 
 SIGNALS = (
@@ -53,7 +65,13 @@ SIGNALS = (
     _moved("l2_refused_by_l1_rate", "units/s", "loads from storage refused: no room in L1", "l1_refused_total"),
     _moved("l2_slow_loads_rate", "1/s", "loads that the tier itself calls slow", "slow_loads_total"),
     _moved("l2_load_busy_mean_ratio", "ratio", "seconds of loading a second", "load_seconds_total"),
-    Signal("l2_lagged_ratio", "ratio", "of what left L1, the share not yet copied to L2", _lagged),
+    Signal(
+        "l2_lagged_ratio",
+        "ratio",
+        "of what left L1, the share not yet copied to L2",
+        _lagged,
+        promql=Expr("{l} / (({l} + {s}) > 0)", l=Grew("l2_lagged_total"), s=Grew("l2_stored_total")),
+    ),
     _mean(
         "l2_hit_ratio",
         "ratio",
@@ -62,7 +80,13 @@ SIGNALS = (
         "query_tokens_total",
         "nothing was looked up in L2 in this window",
     ),
-    Signal("l2_load_bandwidth", "bytes/s", "bytes loaded a second of loading", _bandwidth),
+    Signal(
+        "l2_load_bandwidth",
+        "bytes/s",
+        "bytes loaded a second of loading",
+        _bandwidth,
+        promql=Expr("{b} / ({s} > 0)", b=Grew("l2_load_bytes_total"), s=Grew("l2_load_seconds_total")),
+    ),
     _mean(
         "l2_load_mean_seconds",
         "seconds",
@@ -79,5 +103,11 @@ SIGNALS = (
         "evict_reuse_total",
         "nothing evicted was wanted again",
     ),
-    Signal("l2_evict_reuse_lifetimes", "lifetimes", "that time against how long the tier keeps one", _reuse_lifetimes),
+    Signal(
+        "l2_evict_reuse_lifetimes",
+        "lifetimes",
+        "that time against how long the tier keeps one",
+        _reuse_lifetimes,
+        promql=Cannot("only LMCache tells it, on a page of its own"),
+    ),
 )

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from diagnoser.signals.base import IntervalSignal, Params, Signal
-from diagnoser.signals.requests import queued
+from diagnoser.signals.promql import Cannot, Expr, Number, Of, Over, Third, Trait, Unless, known
+from diagnoser.signals.requests import RUNNING, WAITING, queued
 from diagnoser.signals.room import (
+    CAPACITY,
+    CLIP,
     CLIP_TOKENS,
+    FITS,
+    FREE,
+    LONGEST,
+    NEED,
+    OUTPUT,
+    RATIO_NOW,
+    USED_RATIO,
     fits,
     free,
     head_need,
@@ -101,6 +111,11 @@ def _reserved(view: View, output: float | None) -> Result:
     return Found(reserved(view, view.snapshots[-1], output), (ratio.series,))
 
 
+def _output_reserve(view: View, _: Params) -> Result:
+    output = output_reserve(view)
+    return Missing("the engine reserves nothing") if output is None else Found(output)
+
+
 def _slope(view: View, _: Params) -> Result:
     points = [(s.at, u) for s in view.snapshots if (u := used(s)) is not None]
     if len(points) < 3:
@@ -130,70 +145,203 @@ def _available_ratio(view: View, _: Params) -> Result:
 
 
 SIGNALS = (
-    Signal("l1_used_ratio_mean", "ratio", "mean share of the pool held by requests", lambda v, _: _ratio(v, "mean")),
-    Signal("l1_used_ratio_max", "ratio", "largest share of the pool held by requests", lambda v, _: _ratio(v, "max")),
-    Signal("l1_used_ratio_last", "ratio", "share of the pool held at the end", lambda v, _: _ratio(v, "last")),
-    Signal("l1_capacity_tokens", "tokens", "size of the pool", _capacity),
-    Signal("l1_free_min_tokens", "tokens", "fewest tokens free or evictable", lambda v, _: _free(v, "min")),
-    Signal("l1_free_max_tokens", "tokens", "most tokens free or evictable", lambda v, _: _free(v, "max")),
-    Signal("l1_free_last_tokens", "tokens", "tokens free or evictable at the end", lambda v, _: _free(v, "last")),
-    Signal("l1_evictable_ratio", "ratio", "share of the pool that is cached and can be reclaimed", _evictable_ratio),
-    Signal("l1_available_ratio", "ratio", "share of the pool that is truly free", _available_ratio),
-    Signal("l1_used_slope", "tokens/s", "growth of the tokens held: last third against first third", _slope),
-    Signal("head_need_tokens", "tokens", "what a typical head of the queue needs at once, in whole blocks", _head_need),
+    Signal(
+        "l1_used_ratio_mean",
+        "ratio",
+        "mean share of the pool held by requests",
+        lambda v, _: _ratio(v, "mean"),
+        promql=Over("avg", USED_RATIO),
+    ),
+    Signal(
+        "l1_used_ratio_max",
+        "ratio",
+        "largest share of the pool held by requests",
+        lambda v, _: _ratio(v, "max"),
+        promql=Over("max", USED_RATIO),
+    ),
+    Signal(
+        "l1_used_ratio_last",
+        "ratio",
+        "share of the pool held at the end",
+        lambda v, _: _ratio(v, "last"),
+        promql=Over("last", USED_RATIO),
+    ),
+    Signal("l1_capacity_tokens", "tokens", "size of the pool", _capacity, promql=CAPACITY),
+    Signal(
+        "l1_free_min_tokens",
+        "tokens",
+        "fewest tokens free or evictable",
+        lambda v, _: _free(v, "min"),
+        promql=Over("min", FREE),
+    ),
+    Signal(
+        "l1_free_max_tokens",
+        "tokens",
+        "most tokens free or evictable",
+        lambda v, _: _free(v, "max"),
+        promql=Over("max", FREE),
+    ),
+    Signal(
+        "l1_free_last_tokens",
+        "tokens",
+        "tokens free or evictable at the end",
+        lambda v, _: _free(v, "last"),
+        promql=Over("last", FREE),
+    ),
+    Signal(
+        "l1_evictable_ratio",
+        "ratio",
+        "share of the pool that is cached and can be reclaimed",
+        _evictable_ratio,
+        promql=Expr("{e} / {c}", e=Over("last", "l1_evictable_tokens"), c=Of("l1_capacity_tokens")),
+    ),
+    Signal(
+        "l1_available_ratio",
+        "ratio",
+        "share of the pool that is truly free",
+        _available_ratio,
+        promql=Expr("{a} / {c}", a=Over("last", "l1_available_tokens"), c=Of("l1_capacity_tokens")),
+    ),
+    Signal(
+        "l1_used_slope",
+        "tokens/s",
+        "growth of the tokens held: last third against first third",
+        _slope,
+        promql=Expr(
+            "({late} - {early}) / ({window_seconds} * 2 / 3) * {c}",
+            late=Third("late", USED_RATIO),
+            early=Third("early", USED_RATIO),
+            c=Of("l1_capacity_tokens"),
+        ),
+    ),
+    Signal(
+        "head_need_tokens",
+        "tokens",
+        "what a typical head of the queue needs at once, in whole blocks",
+        _head_need,
+        promql=NEED,
+    ),
     Signal(
         "head_fits_ratio",
         "ratio",
         "share of pages with a queue on which a typical head would have had KV space",
         lambda v, _: _fits_share(v, False),
+        promql=Over("avg", Expr("{fits} and ({w} > 0)", fits=FITS, w=WAITING)),
     ),
     Signal(
         "head_fits_at_top_ratio",
         "ratio",
         "the same, on the pages on which running is at its top",
         lambda v, _: _fits_share(v, True),
+        promql=Over(
+            "avg",
+            Expr(
+                "{fits} and ({w} > 0) and ({r} >= {top})",
+                fits=FITS,
+                w=WAITING,
+                r=RUNNING,
+                top=Over("max", Expr("{r} and ({w} > 0)", r=RUNNING, w=WAITING)),
+            ),
+        ),
     ),
     Signal(
         "kv_explains_plateau",
         "bool",
         "one request more than the top cannot fit, even with all of them fresh",
         _explains_plateau,
+        promql=Unless(
+            "reserves_output",
+            on=Number(1.0),
+            off=Expr(
+                "({top} + 1) * {need} > bool {c}",
+                top=Of("running_top_requests"),
+                need=Of("head_need_tokens"),
+                c=Of("l1_capacity_tokens"),
+            ),
+        ),
     ),
     Signal(
         "l1_reserved_low_tokens",
         "tokens",
         "reserved for future output, if none is longer than any output so far",
         lambda v, _: _reserved(v, output_reserve(v)),
+        promql=Unless(
+            "reserves_output",
+            on=Expr("{ratio} * {r} * {out}", ratio=RATIO_NOW, r=RUNNING, out=OUTPUT),
+            off=Cannot("the engine reserves nothing"),
+        ),
     ),
     Signal(
         "l1_reserved_high_tokens",
         "tokens",
         "reserved for future output, if no client sets max_tokens",
         lambda v, _: _reserved(v, CLIP_TOKENS),
+        promql=Unless(
+            "reserves_output",
+            on=Expr("{ratio} * {r} * {clip}", ratio=RATIO_NOW, r=RUNNING, clip=CLIP),
+            off=Cannot("the engine reserves nothing"),
+        ),
+    ),
+    Signal(
+        "output_reserve_tokens",
+        "tokens",
+        "output that the engine sets aside for one request: the longest so far, at most what it clips to",
+        _output_reserve,
+        promql=Unless("reserves_output", on=OUTPUT, off=Cannot("the engine reserves nothing")),
     ),
     Signal(
         "reserves_output",
         "bool",
         "the engine reserves future output at admission",
         lambda v, _: Found(v.number("reserves_output") or 0.0),
+        promql=Trait("reserves_output"),
     ),
-    Signal("single_pool", "bool", "all layers share one pool", lambda v, _: Found(v.number("single_pool") or 0.0)),
+    Signal(
+        "single_pool",
+        "bool",
+        "all layers share one pool",
+        lambda v, _: Found(v.number("single_pool") or 0.0),
+        promql=Trait("single_pool"),
+    ),
     Signal(
         "state_pool_known",
         "bool",
         "the engine exports a pool of state slots",
         lambda v, _: Found(float(v.last("state_used_ratio") is not None)),
+        promql=known(Over("last", "state_used_ratio")),
     ),
     Signal(
-        "swa_used_ratio", "ratio", "largest share of the sliding-window pool held", lambda v, _: _other_pool(v, "swa")
+        "swa_used_ratio",
+        "ratio",
+        "largest share of the sliding-window pool held",
+        lambda v, _: _other_pool(v, "swa"),
+        promql=Over("max", "swa_used_ratio"),
     ),
     Signal(
         "state_used_ratio",
         "ratio",
         "largest share of the state (mamba) slots held",
         lambda v, _: _other_pool(v, "state"),
+        promql=Over("max", "state_used_ratio"),
     ),
 )
 INTERVALS = (
-    IntervalSignal("kv_surely_open", "bool", "even the longest possible prompt had room at both ends", _surely_open),
+    IntervalSignal(
+        "kv_surely_open",
+        "bool",
+        "even the longest possible prompt had room at both ends",
+        _surely_open,
+        promql=Unless(
+            "reserves_output",
+            on=Expr(
+                "{free} >= bool ({ratio} * {r} * {clip} + 2 * ({longest} + {clip}))",
+                free=FREE,
+                ratio=RATIO_NOW,
+                r=RUNNING,
+                clip=CLIP,
+                longest=LONGEST,
+            ),
+            off=Expr("{free} >= bool {longest}", free=FREE, longest=LONGEST),
+        ),
+    ),
 )

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from diagnoser.model import Snapshot
 from diagnoser.signals.base import IntervalSignal, Params, Signal
-from diagnoser.signals.requests import busy
+from diagnoser.signals.promql import (
+    Expr,
+    First,
+    Gauge,
+    Grew,
+    Lately,
+    MaxLately,
+    Number,
+    Observed,
+    Over,
+    Quiet,
+    Stepped,
+    Told,
+    known,
+    mean_of,
+)
+from diagnoser.signals.requests import BUSY, busy
 from diagnoser.signals.view import Found, Missing, Result, View, grown, grown_between
 
 STEP_COUNTERS = (
@@ -186,49 +202,152 @@ def _held(snapshot: Snapshot) -> float | None:
     return None if used is None else used - (snapshot.value("session_held_tokens") or 0.0)
 
 
+STEP_NAMES = (*STEP_COUNTERS, "finished_requests_total", "iteration_tokens", "ttft_seconds")
+HELD = First(Gauge("l1_used_tokens"), Gauge("l1_used_ratio"))
 SIGNALS = (
-    Signal("prompt_tokens_rate", "tokens/s", "prompt tokens a second", lambda v, _: v.rate("prompt_tokens_total")),
+    Signal(
+        "prompt_tokens_rate",
+        "tokens/s",
+        "prompt tokens a second",
+        lambda v, _: v.rate("prompt_tokens_total"),
+        promql=Expr("{g} / {window_seconds}", g=Grew("prompt_tokens_total")),
+    ),
     Signal(
         "generation_tokens_rate",
         "tokens/s",
         "generated tokens a second",
         lambda v, _: v.rate("generation_tokens_total"),
+        promql=Expr("{g} / {window_seconds}", g=Grew("generation_tokens_total")),
     ),
-    Signal("tokens_per_step", "tokens", "prompt and output tokens of one engine step", _tokens_per_step),
+    Signal(
+        "tokens_per_step",
+        "tokens",
+        "prompt and output tokens of one engine step",
+        _tokens_per_step,
+        promql=mean_of("iteration_tokens"),
+    ),
     Signal(
         "prefill_occupancy_requests",
         "requests",
         "requests that are in prefill at any moment (Little: prefill seconds a second, of those that finished)",
         _prefill_occupancy,
+        promql=Expr("{s} / {window_seconds}", s=Observed("prefill_seconds", "sum")),
     ),
     Signal(
         "prefill_passes_known",
         "bool",
         "passes that prefill are counted apart from those that decode",
         lambda v, _: Found(float(v.last("prefill_passes_total") is not None)),
+        promql=known(Over("last", "prefill_passes_total")),
     ),
     Signal(
         "step_budget_known",
         "bool",
         "the token budget of a step is known",
         lambda v, _: Found(float(v.number("max_num_batched_tokens") is not None)),
+        promql=First(Expr("{b} * 0 + 1", b=Told("max_num_batched_tokens")), Number(0.0)),
     ),
-    Signal("prefill_pass_ratio_window", "ratio", "share of forward passes that prefill", _window_pass_ratio),
-    Signal("idle_used_seconds", "seconds", "time that tokens stay held although nobody runs or waits", _idle_used),
-    Signal("engine_awake", "bool", "the engine is not asleep", lambda v, _: v.gauge("engine_awake", lambda x: x[-1])),
+    Signal(
+        "prefill_pass_ratio_window",
+        "ratio",
+        "share of forward passes that prefill",
+        _window_pass_ratio,
+        promql=Expr(
+            "{p} / (({p} + {d}) > 0) or ({p} * 0)", p=Grew("prefill_passes_total"), d=Grew("decode_passes_total")
+        ),
+    ),
+    Signal(
+        "idle_used_seconds",
+        "seconds",
+        "time that tokens stay held although nobody runs or waits",
+        _idle_used,
+        promql=Expr(
+            "({busy} == bool 0) * ({moved} == bool 0) * ({held} > bool 0) * {idle_used_seconds_max}",
+            busy=MaxLately(BUSY, "idle_used_seconds_max"),
+            moved=First(
+                Lately("changes", "l1_used_tokens", "idle_used_seconds_max"),
+                Lately("changes", "l1_used_ratio", "idle_used_seconds_max"),
+            ),
+            held=HELD,
+        ),
+    ),
+    Signal(
+        "engine_awake",
+        "bool",
+        "the engine is not asleep",
+        lambda v, _: v.gauge("engine_awake", lambda x: x[-1]),
+        promql=Over("last", "engine_awake"),
+    ),
 )
 INTERVALS = (
-    IntervalSignal("only_loads_move", "bool", "the copy from L2 moves and nothing else does", _only_loads_move),
     IntervalSignal(
-        "no_progress_seconds", "seconds", "time without any token or step although somebody runs or waits", _no_progress
+        "only_loads_move",
+        "bool",
+        "the copy from L2 moves and nothing else does",
+        _only_loads_move,
+        promql=Expr(
+            "({quiet} == 1) * ({still} == bool 0) or ({any} * 0)",
+            quiet=Quiet("", *STEP_NAMES),
+            still=Quiet("", "l2_loaded_total"),
+            any=Gauge("l2_loaded_total"),
+        ),
     ),
-    IntervalSignal("loop_stopped_seconds", "seconds", "time in which the scheduler's loop did not turn", _loop_stopped),
+    IntervalSignal(
+        "no_progress_seconds",
+        "seconds",
+        "time without any token or step although somebody runs or waits",
+        _no_progress,
+        promql=Expr(
+            "{quiet} * ({busy} > bool 0) * {stalled_seconds} and {counts}",
+            quiet=Quiet("stalled_seconds", *STEP_NAMES, "l2_loaded_total"),
+            busy=BUSY,
+            counts=First(Gauge("decode_tokens_total"), Gauge("decode_passes_total")),
+        ),
+    ),
+    IntervalSignal(
+        "loop_stopped_seconds",
+        "seconds",
+        "time in which the scheduler's loop did not turn",
+        _loop_stopped,
+        promql=First(
+            Expr(
+                "{clock} * {quiet} * {stalled_seconds}",
+                clock=Quiet("stalled_seconds", "scheduler_loop_seconds_total"),
+                quiet=Quiet("stalled_seconds", *STEP_NAMES),
+            ),
+            Number(0.0),
+        ),
+    ),
     IntervalSignal(
         "frozen_page_seconds",
         "seconds",
         "time in which no counter and no gauge changed although somebody runs or waits",
         _frozen_page,
+        promql=Expr(
+            "{quiet} * ({busy} > bool 0) * {frozen_page_seconds}",
+            quiet=Quiet("frozen_page_seconds", *STEP_NAMES, *GAUGES),
+            busy=BUSY,
+        ),
     ),
-    IntervalSignal("prefill_pass_ratio", "ratio", "share of forward passes that prefill", _prefill_pass_ratio),
-    IntervalSignal("step_budget_used_ratio", "ratio", "tokens a step against the token budget of a step", _budget_used),
+    IntervalSignal(
+        "prefill_pass_ratio",
+        "ratio",
+        "share of forward passes that prefill",
+        _prefill_pass_ratio,
+        promql=Expr(
+            "{p} / (({p} + {d}) > 0) or ({p} * 0)", p=Stepped("prefill_passes_total"), d=Stepped("decode_passes_total")
+        ),
+    ),
+    IntervalSignal(
+        "step_budget_used_ratio",
+        "ratio",
+        "tokens a step against the token budget of a step",
+        _budget_used,
+        promql=Expr(
+            "{s} / ({c} > 0) / {b}",
+            s=Stepped("iteration_tokens_sum"),
+            c=Stepped("iteration_tokens_count"),
+            b=Told("max_num_batched_tokens"),
+        ),
+    ),
 )

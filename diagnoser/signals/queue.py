@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from diagnoser.signals.base import IntervalSignal, Params, Signal, scalar
-from diagnoser.signals.requests import OUTSIDE, deferred, queued, waiting
+from diagnoser.signals.promql import Expr, First, Grew, Number, Of, Over, Stepped, Third, Told, Trait, known
+from diagnoser.signals.requests import DEFERRED, OUTSIDE, RUNNING, WAITING, deferred, queued, waiting
 from diagnoser.signals.view import Found, Missing, Result, View, grown_between, mean
 
 
@@ -171,65 +172,178 @@ def _deferred_ratio(view: View, i: int) -> float | None:
     return None if end is None else min(1.0, deferred(end) / (waiting(end) or 1.0))
 
 
+_QUEUED_RUNNING = Over("max", Expr("{r} and ({w} > 0)", r=RUNNING, w=WAITING))
+BATCH = Expr(
+    "({tokens} / {passes}) and ({passes} >= {plateau_passes_min}) and ({w} > 0)",
+    tokens=Stepped("decode_tokens_total"),
+    passes=Stepped("decode_passes_total"),
+    w=WAITING,
+)
+_BATCH_TOP = Expr(
+    "round(({most} <= {speculation_factor} * ({gauge} + 1)) - {batch_noise_requests})",
+    most=Over("max", BATCH),
+    gauge=_QUEUED_RUNNING,
+)
+TOP = First(Expr("({batch} > {gauge}) or {gauge}", batch=_BATCH_TOP, gauge=_QUEUED_RUNNING), _QUEUED_RUNNING)
+SLOTS = Told("max_num_seqs", "max_running_requests")
 SIGNALS = (
     Signal(
         "waiting_min_requests",
         "requests",
         "fewest requests waiting in the window",
         lambda v, _: _waiting_stat(v, "min"),
+        promql=Over("min", WAITING),
     ),
-    Signal("waiting_mean_requests", "requests", "mean of requests waiting", lambda v, _: _waiting_stat(v, "mean")),
-    Signal("waiting_max_requests", "requests", "most requests waiting", lambda v, _: _waiting_stat(v, "max")),
-    Signal("waiting_last_requests", "requests", "requests waiting at the end", lambda v, _: _waiting_stat(v, "last")),
-    Signal("waiting_slope", "requests/s", "growth of the queue: last third against first third", _waiting_trend),
-    Signal("waiting_scrapes", "pages", "pages on which somebody waits", _waiting_scrapes),
     Signal(
-        "waiting_deferred_max_requests", "requests", "most requests parked on something outside the pool", _deferred_max
+        "waiting_mean_requests",
+        "requests",
+        "mean of requests waiting",
+        lambda v, _: _waiting_stat(v, "mean"),
+        promql=Over("avg", WAITING),
+    ),
+    Signal(
+        "waiting_max_requests",
+        "requests",
+        "most requests waiting",
+        lambda v, _: _waiting_stat(v, "max"),
+        promql=Over("max", WAITING),
+    ),
+    Signal(
+        "waiting_last_requests",
+        "requests",
+        "requests waiting at the end",
+        lambda v, _: _waiting_stat(v, "last"),
+        promql=Over("last", WAITING),
+    ),
+    Signal(
+        "waiting_slope",
+        "requests/s",
+        "growth of the queue: last third against first third",
+        _waiting_trend,
+        promql=Expr(
+            "({late} - {early}) / ({window_seconds} * 2 / 3)",
+            late=Third("late", WAITING),
+            early=Third("early", WAITING),
+        ),
+    ),
+    Signal(
+        "waiting_scrapes",
+        "pages",
+        "pages on which somebody waits",
+        _waiting_scrapes,
+        promql=Over("sum", Expr("{w} > bool 0", w=WAITING)),
+    ),
+    Signal(
+        "waiting_deferred_max_requests",
+        "requests",
+        "most requests parked on something outside the pool",
+        _deferred_max,
+        promql=Over("max", DEFERRED),
     ),
     Signal(
         "deferred_known",
         "bool",
         "requests that wait for something outside are told apart",
         lambda v, _: Found(float(deferred_known(v))),
+        promql=known(Over("last", DEFERRED)),
     ),
-    Signal("running_mean_requests", "requests", "mean of running requests", lambda v, _: _running(v, "mean")),
-    Signal("running_max_requests", "requests", "most running requests", lambda v, _: _running(v, "max")),
-    Signal("running_min_requests", "requests", "fewest running requests", lambda v, _: _running(v, "min")),
-    Signal("running_or_waiting_max_requests", "requests", "most requests running and waiting together", _both),
-    Signal("running_top_requests", "requests", "most running requests while somebody waited", _running_top),
+    Signal(
+        "running_mean_requests",
+        "requests",
+        "mean of running requests",
+        lambda v, _: _running(v, "mean"),
+        promql=Over("avg", "running_requests"),
+    ),
+    Signal(
+        "running_max_requests",
+        "requests",
+        "most running requests",
+        lambda v, _: _running(v, "max"),
+        promql=Over("max", "running_requests"),
+    ),
+    Signal(
+        "running_min_requests",
+        "requests",
+        "fewest running requests",
+        lambda v, _: _running(v, "min"),
+        promql=Over("min", "running_requests"),
+    ),
+    Signal(
+        "running_or_waiting_max_requests",
+        "requests",
+        "most requests running and waiting together",
+        _both,
+        promql=Over("max", Expr("{r} + {w}", r=RUNNING, w=WAITING)),
+    ),
+    Signal("running_top_requests", "requests", "most running requests while somebody waited", _running_top, promql=TOP),
     Signal(
         "running_at_top_ratio",
         "ratio",
         "share of pages with a queue on which running is at its top",
         lambda v, _: _at_top(v, 0.0),
+        promql=Over(
+            "avg", Expr("({r} >= bool {top}) and ({w} > 0)", r=RUNNING, top=Of("running_top_requests"), w=WAITING)
+        ),
     ),
     Signal(
         "running_near_top_ratio",
         "ratio",
         "share of pages with a queue on which running is at most one below its top",
         lambda v, _: _at_top(v, 1.0),
+        promql=Over(
+            "avg", Expr("({r} >= bool ({top} - 1)) and ({w} > 0)", r=RUNNING, top=Of("running_top_requests"), w=WAITING)
+        ),
     ),
     Signal(
         "decode_batch_at_top_ratio",
         "ratio",
         "share of intervals with a queue whose mean decode batch is the top",
         _batch_at_top,
+        promql=Over("avg", Expr("abs({b} - {top}) < bool 0.5", b=BATCH, top=Of("running_top_requests"))),
     ),
     Signal(
-        "decode_batch_intervals", "intervals", "intervals with a queue whose decode batch is known", _batch_intervals
+        "decode_batch_intervals",
+        "intervals",
+        "intervals with a queue whose decode batch is known",
+        _batch_intervals,
+        promql=First(Over("count", BATCH), Number(0.0)),
     ),
-    Signal("finished_requests", "requests", "requests that finished in the window", _turnover),
-    Signal("slots_limit_requests", "requests", "requests that may run at once", _slot_limit),
     Signal(
-        "slots_limit_known", "bool", "the slot limit is known", lambda v, _: Found(float(slot_limit(v) is not None))
+        "finished_requests",
+        "requests",
+        "requests that finished in the window",
+        _turnover,
+        promql=Grew("finished_requests_total"),
+    ),
+    Signal("slots_limit_requests", "requests", "requests that may run at once", _slot_limit, promql=SLOTS),
+    Signal(
+        "slots_limit_known",
+        "bool",
+        "the slot limit is known",
+        lambda v, _: Found(float(slot_limit(v) is not None)),
+        promql=First(Expr("{s} * 0 + 1", s=SLOTS), Number(0.0)),
     ),
 )
 INTERVALS = (
     IntervalSignal(
-        "queue_present_ratio", "ratio", "share of the interval's two ends at which somebody waits", _queue_present
+        "queue_present_ratio",
+        "ratio",
+        "share of the interval's two ends at which somebody waits",
+        _queue_present,
+        promql=Expr("{w} > bool 0", w=WAITING),
     ),
     IntervalSignal(
-        "deferred_ratio", "ratio", "share of the waiting that is parked on something outside the pool", _deferred_ratio
+        "deferred_ratio",
+        "ratio",
+        "share of the waiting that is parked on something outside the pool",
+        _deferred_ratio,
+        promql=Expr("clamp_max({d} / ({w} > 0), 1)", d=DEFERRED, w=WAITING),
     ),
-    IntervalSignal("slots_free_requests", "requests", "slot limit less running requests", _slots_free),
+    IntervalSignal(
+        "slots_free_requests",
+        "requests",
+        "slot limit less running requests",
+        _slots_free,
+        promql=Expr("{limit} - {r} - {slack}", limit=SLOTS, r=RUNNING, slack=Trait("running_gauge_slack")),
+    ),
 )

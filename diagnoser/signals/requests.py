@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diagnoser.model import Snapshot
+from diagnoser.signals.promql import AnySum, Expr, First, Gauge, Sum, Total, Unless
 from diagnoser.signals.view import View
 
 OUTSIDE = (
@@ -12,6 +13,14 @@ OUTSIDE = (
     "pd_transfer_queue_requests",
 )
 """Queues beside the waiting queue that hold requests for a reason outside the KV pool."""
+
+RUNNING = Gauge("running_requests")
+_QUEUE = Total("waiting_requests", "pd_prealloc_queue_requests", *OUTSIDE)
+_NOTHING_YET = Expr("{size} * 0 unless {seen}", size=Gauge("l1_capacity_tokens"), seen=RUNNING)
+WAITING = Unless("born_late", on=First(_QUEUE, _NOTHING_YET), off=_QUEUE)
+"""`waiting` below for a metrics server: 0 too where a family's gauges are born with the first request and none is."""
+DEFERRED = AnySum(Gauge("waiting_deferred_requests"), Total(*OUTSIDE))
+BUSY = Sum(RUNNING, WAITING)
 
 
 def outside(snapshot: Snapshot) -> float:

@@ -5,6 +5,21 @@ from __future__ import annotations
 import math
 
 from diagnoser.model import Histogram, Snapshot
+from diagnoser.signals.promql import (
+    Edge,
+    Expr,
+    First,
+    Gauge,
+    Grew,
+    Label,
+    Number,
+    Observed,
+    Of,
+    Over,
+    Ranks,
+    Recently,
+    Unless,
+)
 from diagnoser.signals.view import Found, Missing, View, grown_between
 
 CLIP_TOKENS = 4096.0
@@ -113,3 +128,72 @@ def fits(view: View, snapshot: Snapshot, need: float) -> bool | None:
     if output is None:
         return room >= need + (view.number("watermark") or 0.0) * (snapshot.pool.capacity or 0.0)
     return room > reserved(view, snapshot, output) + 2 * (need + output)
+
+
+# ---------------------------------------------------------------- the same for a metrics server
+
+RUNNING = Gauge("running_requests")
+_THREE = "{u} / (({u} + {e} + {a}) > 0)"
+_PARTS = {"u": Gauge("l1_used_tokens"), "e": Gauge("l1_evictable_tokens"), "a": Gauge("l1_available_tokens")}
+USED_RATIO = First(
+    Expr(_THREE, **_PARTS),
+    Expr("{u} / ({c} > 0)", u=Gauge("l1_used_tokens"), c=Gauge("l1_capacity_tokens")),
+    Gauge("l1_used_ratio"),
+)
+BLOCK = First(Label("effective_attention_block_size"), Label("block_size"), Gauge("page_size"), Number(1.0))
+_BLOCK_LABEL = First(Label("effective_attention_block_size"), Label("block_size"))
+CAPACITY = First(
+    Over("last", Expr("{u} + {e} + {a}", **_PARTS)),
+    Over("last", "l1_capacity_tokens"),
+    Expr("{size} - {block}", size=Label("kv_cache_size_tokens"), block=_BLOCK_LABEL),
+    Expr("({blocks} / {ranks} - 1) * {block}", blocks=Label("num_gpu_blocks"), ranks=Ranks(), block=_BLOCK_LABEL),
+)
+"""Tokens: the three states, the engine's own number, or its blocks without the null block."""
+FREE = Unless(
+    "single_pool",
+    on=Expr("(1 - {used}) * {capacity}", used=USED_RATIO, capacity=Of("l1_capacity_tokens")),
+    off=First(
+        Expr("{e} + {a}", e=_PARTS["e"], a=_PARTS["a"]),
+        Expr("{c} - {u}", c=Gauge("l1_capacity_tokens"), u=_PARTS["u"]),
+    ),
+)
+PROMPT = First(
+    Expr("({p} > 0) / ({c} > 0)", p=Grew("prompt_tokens_total"), c=Observed("ttft_seconds", "count")),
+    Expr(
+        "{s} / ({c} > 0)",
+        s=Observed("prompt_tokens", "sum", ever=True),
+        c=Observed("prompt_tokens", "count", ever=True),
+    ),
+    Expr("{p} / ({f} > 0)", p=Gauge("prompt_tokens_total"), f=Gauge("finished_requests_total")),
+)
+NEED = Expr("ceil({prompt} / {block}) * {block}", prompt=PROMPT, block=BLOCK)
+CLIP = Number(CLIP_TOKENS)
+OUTPUT = First(
+    Expr(f"clamp_max({{longest}}, {CLIP_TOKENS:g})", longest=Edge("generation_tokens", 1.0, "high", ever=True)), CLIP
+)
+_STEPS = First(
+    *(
+        Expr("{d} unless ({p} > 0)", d=Recently("decode_passes_total", part), p=Recently("prefill_passes_total", part))
+        for part in (1, 4)
+    )
+)
+"""Decode passes since the last prefill: exact within a factor of four, and never too many."""
+_DECAYED = Expr(
+    f"(clamp_min({{g}} - {RATIO_DECAY:.6g} * {{steps}}, {RATIO_FLOOR:g}) and ({{g}} > {RATIO_FLOOR:g})) or {{g}}",
+    g=Gauge("new_token_ratio"),
+    steps=_STEPS,
+)
+RATIO_NOW = First(_DECAYED, Gauge("new_token_ratio"), Number(RATIO_START))
+FITS = Unless(
+    "reserves_output",
+    on=Expr(
+        "{free} > bool ({ratio} * {r} * {output} + 2 * ({need} + {output}))",
+        free=FREE,
+        ratio=RATIO_NOW,
+        r=RUNNING,
+        output=Of("output_reserve_tokens"),
+        need=Of("head_need_tokens"),
+    ),
+    off=Expr("{free} >= bool {need}", free=FREE, need=Of("head_need_tokens")),
+)
+LONGEST = First(Gauge("context_len"))

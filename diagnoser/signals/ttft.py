@@ -9,6 +9,7 @@ prefill.
 from __future__ import annotations
 
 from diagnoser.signals.base import Params, Signal, scalar
+from diagnoser.signals.promql import Ask, Expr, Grew, Number, Observed, Of, Over, Unless, mean_of
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 AT_FINISH = ("e2e_seconds", "decode_seconds", "queue_seconds", "prefill_seconds")
@@ -120,21 +121,88 @@ def _redo(view: View, _: Params) -> Result:
     return Missing(f"{thrown.value:g} were thrown out; how many had no first token yet is not exported")
 
 
+WHOLE = Unless(
+    "queue_time_at_admission",
+    on=Expr(
+        "{mean} and ({q} >= {counts_agree_min} * {t}) and ({t} >= {counts_agree_min} * {q})",
+        mean=mean_of("ttft_seconds"),
+        q=Observed("queue_seconds", "count"),
+        t=Observed("ttft_seconds", "count"),
+    ),
+    off=Expr("({e} - {d}) > 0", e=mean_of("e2e_seconds"), d=mean_of("decode_seconds")),
+)
+
+
+def _part(name: str) -> Ask:
+    return Expr(
+        "clamp_max({part} / ({whole} > 0), 1) and ({part} <= {whole} * (1 + {ttft_parts_slack}))",
+        part=mean_of(name),
+        whole=WHOLE,
+    )
+
+
 SIGNALS = (
-    Signal("ttft_of_parts_seconds", "seconds", "mean TTFT of the requests that the parts are of", _whole),
-    Signal("ttft_parts_requests", "requests", "how many requests the parts are of", _count),
-    Signal("ttft_parts_age_seconds", "seconds", "mean time between their first token and its observation", _age),
+    Signal("ttft_of_parts_seconds", "seconds", "mean TTFT of the requests that the parts are of", _whole, promql=WHOLE),
     Signal(
-        "queue_share_ratio", "ratio", "mean queue time against mean TTFT", lambda v, p: _share(v, "queue_seconds", p)
+        "ttft_parts_requests",
+        "requests",
+        "how many requests the parts are of",
+        _count,
+        promql=Unless(
+            "queue_time_at_admission", on=Observed("ttft_seconds", "count"), off=Observed("e2e_seconds", "count")
+        ),
+    ),
+    Signal(
+        "ttft_parts_age_seconds",
+        "seconds",
+        "mean time between their first token and its observation",
+        _age,
+        promql=Unless("queue_time_at_admission", on=Number(0.0), off=mean_of("decode_seconds")),
+    ),
+    Signal(
+        "queue_share_ratio",
+        "ratio",
+        "mean queue time against mean TTFT",
+        lambda v, p: _share(v, "queue_seconds", p),
+        promql=_part("queue_seconds"),
     ),
     Signal(
         "prefill_share_ratio",
         "ratio",
         "mean prefill time against mean TTFT",
         lambda v, p: _share(v, "prefill_seconds", p),
+        promql=_part("prefill_seconds"),
     ),
-    Signal("rest_share_ratio", "ratio", "TTFT that is neither queue nor prefill: front end, tokenizer, network", _rest),
-    Signal("ttft_load_seconds", "seconds", "mean wait for a load from L2, estimated (Little)", _load),
-    Signal("ttft_load_share_ratio", "ratio", "that wait against mean TTFT; it lies inside the queue time", _load_share),
-    Signal("ttft_redo_seconds", "seconds", "lost to being thrown out before the first token", _redo),
+    Signal(
+        "rest_share_ratio",
+        "ratio",
+        "TTFT that is neither queue nor prefill: front end, tokenizer, network",
+        _rest,
+        promql=Expr("clamp_min(1 - {q} - {p}, 0)", q=_part("queue_seconds"), p=_part("prefill_seconds")),
+    ),
+    Signal(
+        "ttft_load_seconds",
+        "seconds",
+        "mean wait for a load from L2, estimated (Little)",
+        _load,
+        promql=Expr(
+            "{n} * {window_seconds} / ({c} > 0) or ({n} == 0)",
+            n=Over("avg", "kv_fetch_in_progress_requests"),
+            c=Observed("ttft_seconds", "count"),
+        ),
+    ),
+    Signal(
+        "ttft_load_share_ratio",
+        "ratio",
+        "that wait against mean TTFT; it lies inside the queue time",
+        _load_share,
+        promql=Expr("{l} / ({w} > 0)", l=Of("ttft_load_seconds"), w=WHOLE),
+    ),
+    Signal(
+        "ttft_redo_seconds",
+        "seconds",
+        "lost to being thrown out before the first token",
+        _redo,
+        promql=Expr("{p} == 0", p=Grew("preemptions_total")),
+    ),
 )

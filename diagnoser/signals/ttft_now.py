@@ -7,7 +7,8 @@ long.
 from __future__ import annotations
 
 from diagnoser.signals.base import Params, Signal
-from diagnoser.signals.requests import waiting
+from diagnoser.signals.promql import Expr, Grew, Observed, Over, Start
+from diagnoser.signals.requests import WAITING, waiting
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 
@@ -51,9 +52,25 @@ SIGNALS = (
         "requests",
         "aborted in the window; they never show a TTFT",
         lambda view, _: view.increase("aborted_requests_total"),
+        promql=Grew("aborted_requests_total"),
     ),
     Signal(
-        "ttft_wait_estimate_seconds", "seconds", "wait of a new arrival, estimated: waiting / first tokens", _wait_next
+        "ttft_wait_estimate_seconds",
+        "seconds",
+        "wait of a new arrival, estimated: waiting / first tokens",
+        _wait_next,
+        promql=Expr("{w} * {window_seconds} / ({c} > 0)", w=Over("avg", WAITING), c=Observed("ttft_seconds", "count")),
     ),
-    Signal("ttft_queue_age_estimate_seconds", "seconds", "time the head has waited, estimated", _queue_age),
+    Signal(
+        "ttft_queue_age_estimate_seconds",
+        "seconds",
+        "time the head has waited, estimated",
+        _queue_age,
+        promql=Expr(
+            "{last} / (({c} + {last} - {first}) / {window_seconds} > 0)",
+            last=Over("last", WAITING),
+            first=Start(WAITING),
+            c=Observed("ttft_seconds", "count"),
+        ),
+    ),
 )

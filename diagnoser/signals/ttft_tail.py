@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from diagnoser.model import Histogram
 from diagnoser.signals.base import Params, Signal, scalar
+from diagnoser.signals.promql import Cannot
 from diagnoser.signals.view import Found, Missing, Result, View
 
 
@@ -51,8 +52,11 @@ def _tail_value(view: View, params: Params, what: str) -> Result:
     return Found(_beyond(prefill, max(inner)) / beyond, (ttft.series, prefill.series))
 
 
+_EDGES = Cannot("it compares two histograms at the bucket edges that they share")
+
+
 def _tail_signal(name: str, unit: str, meaning: str, what: str) -> Signal:
-    return Signal(name, unit, meaning, lambda view, params: _tail_value(view, params, what))
+    return Signal(name, unit, meaning, lambda view, params: _tail_value(view, params, what), _EDGES)
 
 
 SIGNALS = (

@@ -6,9 +6,9 @@ A reader only translates. Which state follows is decided by the checks of the ru
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from diagnoser.model import EngineId, Fact, Sample, TierState
+from diagnoser.model import EngineId, Fact, Sample, TierSeries, TierState
 
 COUNTERS: Mapping[str, str] = {
     "stored_total": "moved from L1 into the tier, in the tier's unit unless its reader says otherwise",
@@ -42,3 +42,9 @@ class Tier:
     """Metric base names (colon spelling, without _bucket/_sum/_count) the reader uses."""
     read: Callable[[Sequence[Sample], EngineId, Mapping[str, Fact]], TierState | None]
     """The tier of one engine rank on one page; None = no sign of this backend. `facts` are all that is known."""
+    family: str = ""
+    """The engine family whose pages carry the series of `served`."""
+    served: Mapping[str, tuple[TierSeries, ...]] = field(default_factory=dict)
+    """What a metrics server is asked, by reading name: l2_ and a counter of COUNTERS, l2_capacity, l2_resident,
+    l2_marker (there is such a tier), l2_asked_total (look-ups of any connector), l2_none_marker (a page without a tier).
+    """

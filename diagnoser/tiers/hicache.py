@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diagnoser.model import EngineId, Fact, Reading, Sample, TierState
+from diagnoser.model import EngineId, Fact, Reading, Sample, TierSeries, TierState
 from diagnoser.tiers.base import Tier
 from diagnoser.tiers.series import Series, added, known
 
@@ -109,4 +109,22 @@ TIER = Tier(
         | {_LOAD_BYTES, _LOAD_SECONDS, _CACHE_TYPE, _FULL_USAGE}
     ),
     read,
+    family="sglang",
+    served={
+        "l2_capacity": (TierSeries(_TOTAL),),
+        "l2_resident": (TierSeries(_USED),),
+        "l2_none_marker": (TierSeries(_FULL_USAGE),),
+        "l2_stored_total": (TierSeries(_STORED, {"pool": _KV}, scope="server"),),
+        "l2_loaded_total": (TierSeries(_LOADED, {"pool": _KV}, scope="server"),),
+        "l2_dropped_total": (TierSeries(_DROPPED, {"reason": "host_pressure", "pool": _KV}, scope="server"),),
+        "l2_lagged_total": (
+            TierSeries(_DROPPED, {"reason": "write_through_unbacked_eviction", "pool": _KV}, scope="server"),
+        ),
+        "l2_hit_tokens_total": (TierSeries(_EFFECTIVE, {"mode": "host_hit"}, "sum"),),
+        "l2_query_tokens_total": (TierSeries(_EFFECTIVE, {"mode": ("input", "host_hit", "storage_hit")}, "sum"),),
+        "l2_load_bytes_total": (TierSeries(_LOAD_BYTES, None, "sum", "server"),),
+        "l2_load_seconds_total": (TierSeries(f"{_LOAD_SECONDS}_sum", scope="server"),),
+        "l2_loads_total": (TierSeries(f"{_LOAD_SECONDS}_count", scope="server"),),
+        "l2_l1_refused_total": (TierSeries(_UNFULFILLED, {"reason": "device_capacity"}, scope="server"),),
+    },
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diagnoser.model import EngineId, Fact, Sample, TierState
+from diagnoser.model import EngineId, Fact, Sample, TierSeries, TierState
 from diagnoser.tiers.base import Tier
 from diagnoser.tiers.series import Series, known
 
@@ -39,4 +39,9 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
     return TierState("connector", None, reason="no prompt was served yet, so no connector can have been asked")
 
 
-TIER = Tier("vllm_connector", frozenset({_HITS, _QUERIES, _PROMPTS}), read)
+_SERVED = {
+    "l2_asked_total": (TierSeries(_QUERIES),),
+    "l2_hit_tokens_total": (TierSeries(_HITS),),
+    "l2_query_tokens_total": (TierSeries(_QUERIES),),
+}
+TIER = Tier("vllm_connector", frozenset({_HITS, _QUERIES, _PROMPTS}), read, "vllm", _SERVED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diagnoser.model import EngineId, Fact, Reading, Sample, TierState
+from diagnoser.model import EngineId, Fact, Reading, Sample, TierSeries, TierState
 from diagnoser.tiers.base import Tier
 from diagnoser.tiers.series import Series, added, fact_number, known
 
@@ -79,4 +79,22 @@ TIER = Tier(
     "vllm_offload",
     frozenset([_OLD_BYTES, _OLD_SECONDS, _READ, _HITS, _QUERIES, *_REFUSED, *_FAILED, *(_P + name for name in _FLAT)]),
     read,
+    family="vllm",
+    served={
+        "l2_marker": (*tuple(TierSeries(f"{_P}{name}") for name in _FLAT), TierSeries(_OLD_BYTES)),
+        "l2_stored_total": (
+            TierSeries(f"{_P}store_bytes_total", None, "sum"),
+            TierSeries(_OLD_BYTES, {"transfer_type": "GPU_to_CPU"}, "sum"),
+        ),
+        "l2_loaded_total": (
+            TierSeries(f"{_P}load_bytes_total", None, "sum"),
+            TierSeries(_OLD_BYTES, {"transfer_type": "CPU_to_GPU"}, "sum"),
+        ),
+        "l2_load_seconds_total": (
+            TierSeries(f"{_P}load_time_total", None, "sum"),
+            TierSeries(_OLD_SECONDS, {"transfer_type": "CPU_to_GPU"}, "sum"),
+        ),
+        "l2_dropped_total": (TierSeries(_REFUSED[0], None, "sum"),),
+        "l2_read_total": (TierSeries(_READ, None, "sum"),),
+    },
 )

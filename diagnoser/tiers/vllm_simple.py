@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diagnoser.model import EngineId, Fact, Sample, TierState
+from diagnoser.model import EngineId, Fact, Sample, TierSeries, TierState
 from diagnoser.tiers.base import Tier
 from diagnoser.tiers.series import Series, known
 
@@ -41,4 +41,15 @@ def read(samples: Sequence[Sample], engine: EngineId, facts: Mapping[str, Fact])
     )
 
 
-TIER = Tier("vllm_simple", frozenset({_INFO, _OUTCOMES, _LOADED, _PINNED, _PENDING, _HITS, _QUERIES}), read)
+_SERVED = {
+    "l2_marker": (TierSeries(_INFO), TierSeries(_PINNED)),
+    "l2_stored_total": (TierSeries(_OUTCOMES, {"outcome": "stored"}, "sum"),),
+    "l2_loaded_total": (
+        TierSeries(_LOADED, {"phase": "completed"}, "sum"),
+        TierSeries(_LOADED, {"phase": ""}, "sum"),
+    ),
+    "l2_dropped_total": (TierSeries(_OUTCOMES, {"outcome": "dropped_cpu_full"}, "sum"),),
+}
+TIER = Tier(
+    "vllm_simple", frozenset({_INFO, _OUTCOMES, _LOADED, _PINNED, _PENDING, _HITS, _QUERIES}), read, "vllm", _SERVED
+)

@@ -15,6 +15,7 @@ from sys import intern
 from typing import Any, NamedTuple, TypeVar
 
 import httpx
+import msgspec
 
 from diagnoser.errors import ServerError, TooMuchError
 from diagnoser.sources.prometheus.access import api_url, server_name
@@ -92,17 +93,24 @@ class Server:
             return response, bytes(body)
 
     def _read(self, response: httpx.Response, body: bytes) -> Answer:
-        data = _json(body)
-        if response.status_code != 200 or not isinstance(data, dict) or data.get("status") != "success":
-            raise refusal(self.name, response, data, body)
+        if response.status_code != 200:
+            raise refusal(self.name, response, _json(body), body)
         try:
-            series = tuple(_series(one) for one in data["data"]["result"])
-            warnings = [str(text) for text in data.get("warnings") or ()]
-        except (KeyError, TypeError, ValueError, AttributeError):
-            what = "is no answer to a query: is this a Prometheus-compatible server?"
-            raise ServerError(f"{self.name} answers with JSON that {what}") from None
-        partial = ["the answer is partial (isPartial)"] if data.get("isPartial") is True else []
-        return Answer(series, tuple(dict.fromkeys(warnings + partial)))
+            found = _ANSWER.decode(body)
+            if found.status != "success" or found.data is None:
+                raise self._no_answer(response, body)
+            series = tuple(_series(one) for one in found.data.result)
+        except (msgspec.MsgspecError, ValueError):
+            raise self._no_answer(response, body) from None
+        partial = ["the answer is partial (isPartial)"] if found.partial is True else []
+        return Answer(series, tuple(dict.fromkeys([*map(str, found.warnings or ()), *partial])))
+
+    def _no_answer(self, response: httpx.Response, body: bytes) -> ServerError:
+        data = _json(body)
+        if not isinstance(data, dict) or data.get("status") != "success":
+            return refusal(self.name, response, data, body)
+        what = "is no answer to a query: is this a Prometheus-compatible server?"
+        return ServerError(f"{self.name} answers with JSON that {what}")
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -123,7 +131,27 @@ def _json(body: bytes) -> Any:
         return None
 
 
-def _series(one: Mapping[str, Any]) -> Series:
-    labels = {intern(key): intern(value) for key, value in one["metric"].items()}
-    pairs = one["values"] if "values" in one else [one["value"]]
-    return Series(labels, [(float(at), math.nan if value is None else float(value)) for at, value in pairs])
+class _One(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str | None] | None = None
+    values: list[tuple[float, str | None]] | None = None
+
+
+class _Data(msgspec.Struct):
+    result: list[_One]
+
+
+class _Body(msgspec.Struct):
+    status: str
+    data: _Data | None = None
+    warnings: list[Any] | None = None
+    partial: bool | None = msgspec.field(default=None, name="isPartial")
+
+
+_ANSWER = msgspec.json.Decoder(_Body)
+
+
+def _series(one: _One) -> Series:
+    labels = {intern(key): intern(value) for key, value in one.metric.items()}
+    pairs = one.values if one.values is not None else [one.value] if one.value is not None else []
+    return Series(labels, [(at, math.nan if value is None else float(value)) for at, value in pairs])

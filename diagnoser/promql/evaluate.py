@@ -1,0 +1,71 @@
+"""A fleet diagnosed by its own metrics server: it computes the signals, we decide."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from diagnoser.engines.facts import number
+from diagnoser.model import Diagnosis, Fact
+from diagnoser.promql.dialect import FamilyDialect, Span
+from diagnoser.promql.fleet import Asker, Fleet
+from diagnoser.promql.judge import Judging, judge
+from diagnoser.promql.names import families
+from diagnoser.promql.plan import decisive, interval_questions, standing_question, window_questions
+from diagnoser.rulebook.rules import Rulebook
+from diagnoser.signals.base import signals
+from diagnoser.sources.prometheus.api import Server
+
+PROBE_STEP = 15.0
+"""Time between pages that discovery assumes; what it counts then tells the real one."""
+FULL = 200
+"""Ranks with a bottleneck that get their whole checklist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which engines, when, and how much of them. `names` None: the signals that verdicts rest on."""
+
+    at: float
+    window: float
+    match: str = ""
+    by: tuple[str, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None
+    step: float | None = None
+    full: int = FULL
+
+
+def dialects(wanted: Wanted, step: float, book: Rulebook) -> tuple[FamilyDialect, ...]:
+    """One a family."""
+    told = {name: value for name in wanted.facts if (value := number(wanted.facts, name)) is not None}
+    asks = {signal.name: signal.promql for signal in signals()}
+    span = Span(wanted.window, step)
+    return tuple(
+        FamilyDialect(family, span, book.params(), asks, wanted.match, wanted.by, facts=told) for family in families()
+    )
+
+
+async def evaluate(server: Server, wanted: Wanted, book: Rulebook) -> tuple[tuple[Diagnosis, ...], Fleet, float]:
+    """Verdicts, what they rest on, and the time between two pages. Raises ServerError if nothing can be asked."""
+    asker = Asker(server, wanted.at, wanted.by)
+    await asker.discover(dialects(wanted, wanted.step or PROBE_STEP, book))
+    step = wanted.step or _step(asker.fleet.columns["scrapes"], wanted.window)
+    spoken = dialects(wanted, step, book)
+    names = wanted.names if wanted.names is not None else decisive(book)
+    await asker.ask(
+        [
+            *window_questions([n for n in names if n != "scrapes"], spoken),
+            *interval_questions(spoken),
+            standing_question(book, spoken),
+        ]
+    )
+    how = Judging(wanted.at, wanted.window, step, wanted.full, wanted.facts)
+    return judge(asker.fleet, book, how), asker.fleet, step
+
+
+def _step(pages: Sequence[float | None], window: float) -> float:
+    """The usual time between two pages: of the slower half, so that no step is empty."""
+    seen = [window / count for count in pages if count]
+    return float(round(statistics.median_high(seen))) if seen else PROBE_STEP

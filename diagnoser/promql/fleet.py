@@ -1,0 +1,128 @@
+"""All engines of a metrics server, and their signals as columns: what a few dozen queries gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from diagnoser.errors import ServerError
+from diagnoser.promql.dialect import FamilyDialect
+from diagnoser.promql.names import Family
+from diagnoser.promql.plan import Question
+from diagnoser.sources.prometheus.api import Answer, Series, Server, together
+
+Key = tuple[str, ...]
+"""The label values of a rank, in the order of its labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One engine rank as the server labels it."""
+
+    family: str
+    target: str
+    rank: str
+    model: str | None
+    labels: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Ranks, and a column a signal with an entry a rank. `steps` holds interval signals: {rank: {time: value}}."""
+
+    ranks: list[Rank] = field(default_factory=list)
+    columns: dict[str, list[float | None]] = field(default_factory=dict)
+    steps: dict[str, dict[int, dict[float, float]]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    failed: dict[str, str] = field(default_factory=dict)
+    """Signals that the server refused to compute, and its words."""
+
+
+class Asker:
+    """Asks a server and files the answers by rank."""
+
+    def __init__(self, server: Server, at: float, by: Sequence[str]) -> None:
+        self._server, self._at, self._by = server, at, tuple(by)
+        self._index: dict[Key, int] = {}
+        self.fleet = Fleet()
+
+    async def discover(self, dialects: Sequence[FamilyDialect]) -> None:
+        """Which ranks there are, by family; how many pages each has is their first column. Raises ServerError."""
+        texts = [(d.family, text) for d in dialects if (text := d.pages("count")) is not None]
+        answers = await together(self._server.query(text, self._at) for _, text in texts)
+        found = [(family, one) for (family, _), answer in zip(texts, answers, strict=True) for one in answer.series]
+        self._warn(*answers)
+        targets = _names({self._place(one) for _, one in found})
+        pages: list[float | None] = []
+        for family, one in found:
+            self._index[self._key(one)] = len(self.fleet.ranks)
+            self.fleet.ranks.append(_rank(family, one, targets[self._place(one)]))
+            pages.append(one.values[-1][1])
+        self.fleet.columns["scrapes"] = pages
+
+    async def ask(self, questions: Sequence[Question]) -> None:
+        """All of them, a bounded number at once. One that the server refuses is missing; the others stand."""
+        await together(self._one(question) for question in questions)
+
+    async def _one(self, question: Question) -> None:
+        try:
+            answers = [await self._server.query(text, self._at) for text in question.texts]
+        except ServerError as error:
+            self.fleet.failed[question.signal] = str(error)
+            return
+        self._warn(*answers)
+        if question.series:
+            found = self._by_time(answers)
+            self.fleet.steps[question.signal] = _spread_back(found, question.back) if question.back else found
+            return
+        column: list[float | None] = [None] * len(self.fleet.ranks)
+        for answer in answers:
+            for one in answer.series:
+                index = self._index.get(self._key(one))
+                value = one.values[-1][1]
+                if index is not None and value == value:
+                    column[index] = value
+        self.fleet.columns[question.signal] = column
+
+    def _by_time(self, answers: Sequence[Answer]) -> dict[int, dict[float, float]]:
+        found: dict[int, dict[float, float]] = {}
+        for answer in answers:
+            for one in answer.series:
+                index = self._index.get(self._key(one))
+                if index is not None:
+                    found[index] = {at: value for at, value in one.values if value == value}
+        return found
+
+    def _warn(self, *answers: Answer) -> None:
+        self.fleet.warnings = tuple(dict.fromkeys([*self.fleet.warnings, *(w for a in answers for w in a.warnings)]))
+
+    def _key(self, one: Series) -> Key:
+        labels = one.labels
+        rank = labels.get("engine") or labels.get("dp_rank") or ""
+        return (*self._place(one), labels.get("model_name", ""), rank)
+
+    def _place(self, one: Series) -> Key:
+        labels = one.labels
+        return (labels.get("job", ""), labels.get("instance", ""), *(labels.get(label, "") for label in self._by))
+
+
+def _spread_back(found: dict[int, dict[float, float]], steps: int) -> dict[int, dict[float, float]]:
+    """A value that looks back is also that of the steps it looked at, where it is higher than theirs."""
+    out: dict[int, dict[float, float]] = {}
+    for index, series in found.items():
+        times = sorted(series)
+        out[index] = {at: max(series[later] for later in times[i : i + steps + 1]) for i, at in enumerate(times)}
+    return out
+
+
+def _rank(family: Family, one: Series, target: str) -> Rank:
+    rank = one.labels.get(family.served.rank_label) or "0"
+    return Rank(family.name, target, rank, one.labels.get("model_name"), one.labels)
+
+
+def _names(places: set[Key]) -> dict[Key, str]:
+    """The instance, and the job and more where that is not unique."""
+    seen: dict[str, int] = {}
+    for place in places:
+        seen[place[1]] = seen.get(place[1], 0) + 1
+    return {p: p[1] if seen[p[1]] == 1 and p[1] else f"{p[1]} {{{','.join((p[0], *p[2:]))}}}".strip() for p in places}
