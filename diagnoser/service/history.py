@@ -90,7 +90,7 @@ class History:
             evaluations.add(db, worker.ids, KEY_SIGNALS, rows)
             transitions.add(db, worker.ids, numbered)
 
-        if rows or numbered:
+        if rows or numbered or not self.healthy:
             await worker.write(work, lambda: worker.overflow.transitions.extend(numbered))
         if now >= self._tidied + TIDY_SECONDS:
             self._tidied = now

@@ -59,9 +59,13 @@ class Overflow:
     def flush(self, db: sqlite3.Connection, ids: Ids) -> None:
         """Writes everything; `clear` once that is committed."""
         outbox.add(db, tuple(self._items.values()))
+        self.settle(db)
+        transitions.add(db, ids, self.transitions)
+
+    def settle(self, db: sqlite3.Connection) -> None:
+        """Writes only what became of messages on the disk, which needs no room and may make some."""
         for item_id, (state, attempts, next_at, error) in self._updates.items():
             outbox.update(db, item_id, state, attempts, next_at, error)
-        transitions.add(db, ids, self.transitions)
 
     def clear(self) -> None:
         """Everything is on the disk."""

@@ -16,10 +16,10 @@ _SLICES = 50
 
 def tidy(db: sqlite3.Connection, now: float, retention: float, max_bytes: int) -> None:
     """Drops what is too old; then, while the file is too large, the oldest evaluations and at last transitions."""
+    old, thin = "DELETE FROM evaluations WHERE engine = ? AND at < ?", " AND minute = 0"
     for (engine,) in db.execute("SELECT id FROM engines").fetchall():
-        db.execute("DELETE FROM evaluations WHERE engine = ? AND at < ?", (engine, now - retention))
-        thin = "DELETE FROM evaluations WHERE engine = ? AND at < ? AND minute = 0"
-        db.execute(thin, (engine, now - THIN_AFTER_SECONDS))
+        db.execute(old, (engine, now - retention))
+        db.execute(old + thin, (engine, now - THIN_AFTER_SECONDS))
     settled = now - max(retention, SETTLED_SECONDS)
     db.execute("DELETE FROM outbox WHERE state = 'done' AND created_at < ?", (settled,))
     db.execute("DELETE FROM outbox WHERE state = 'dead' AND created_at < ?", (now - DEAD_SECONDS,))

@@ -54,7 +54,7 @@ class Worker:
 
         def attempt() -> T:
             results: list[T] = []
-            if self._write(lambda db: results.append(work(db)), lambda: None):
+            if self._write(lambda db: results.append(work(db)), _nothing):
                 return results[0]
             raise HistoryError(self._problem)
 
@@ -72,8 +72,13 @@ class Worker:
     async def tidy(self, now: float, retention: float) -> None:
         """Keeps retention and size, and gives freed space back."""
 
+        def tidied(db: sqlite3.Connection) -> None:
+            self.overflow.settle(db)
+            upkeep.tidy(db, now, retention, self._store.max_bytes)
+
         def work() -> None:
-            if self._write(lambda db: upkeep.tidy(db, now, retention, self._store.max_bytes), lambda: None):
+            # Without new messages: a full file must be able to make room for them.
+            if self._write(tidied, _nothing, flush=False):
                 self._query(self._store.writer, lambda db: db.execute("PRAGMA incremental_vacuum").fetchall(), [])
 
         await self._in_writer(work)
@@ -89,12 +94,13 @@ class Worker:
             self._problem = f"the history cannot be read ({reason(error)})."
             return empty
 
-    def _write(self, work: Work[object], instead: Callable[[], object]) -> bool:
+    def _write(self, work: Work[object], instead: Callable[[], object], flush: bool = True) -> bool:
         """One transaction, with what is left from those that failed."""
         db = self._store.writer
         try:
             db.execute("BEGIN IMMEDIATE")
-            self.overflow.flush(db, self.ids)
+            if flush:
+                self.overflow.flush(db, self.ids)
             work(db)
             db.execute("COMMIT")
         except BaseException as error:
@@ -105,9 +111,14 @@ class Worker:
             self._problem = f"the history is not being written ({reason(error)}); verdicts go on."
             instead()
             return False
-        self.overflow.clear()
-        self._problem = ""
+        if flush:
+            self.overflow.clear()
+            self._problem = ""
         return True
+
+
+def _nothing() -> None:
+    """What is done instead of a write that can be missed."""
 
 
 def _roll_back(db: sqlite3.Connection) -> None:
