@@ -37,7 +37,7 @@ def take(footage: Footage, phase: float, scrapes: int, interval: float, start: f
 
 def _gone_round(footage: Footage, pages: np.ndarray, laps: np.ndarray) -> np.ndarray:
     """Scrapes x series. What counts up has gained a whole recording a lap, also where a page does not show it yet."""
-    values = footage.values[pages]
+    values: np.ndarray = footage.values[pages]
     gain = np.nan_to_num(footage.values[-1]) - np.nan_to_num(footage.values[0])
     counting = footage.counting & ~np.isnan(footage.values[-1])
     unseen = np.isnan(values) & counting & (laps[:, None] > 0)
@@ -55,4 +55,5 @@ def phases(footage: Footage, at_most: int) -> list[float]:
 def stamps(shot: Take, start: float) -> np.ndarray:
     """When an engine's scrapes happened, in unix milliseconds: its own start, and some milliseconds of jitter each."""
     jitter = np.random.default_rng(round(start * 1000)).integers(0, _JITTER_MS, len(shot.offsets))
-    return np.asarray((start + shot.offsets) * 1000, dtype=np.int64) + jitter
+    times: np.ndarray = ((start + shot.offsets) * 1000).astype(np.int64) + jitter
+    return times

@@ -4,6 +4,7 @@
         loaded.url, loaded.stored["vllm-0.32.0--c-l1-preempt"].recorded.times
 
 Instances are named after their recordings. Stamps are those of the recordings, moved to a common `end` if one is given.
+VictoriaMetrics stores decimal numbers: a double comes back with its last digit changed (1e10 + 25e-6 as 1e10 + 6e-6).
 """
 
 from __future__ import annotations
