@@ -86,7 +86,7 @@ class Web:
     def __init__(self, world: World, loop: asyncio.AbstractEventLoop, scheme: str) -> None:
         assert world.web is not None
         self.world, self.server, self._loop = world, world.web, loop
-        self.url = f"{scheme}://{server.address}"
+        self.url = f"{scheme}://{world.web.address}"
         self.client = httpx.Client(base_url=self.url, timeout=30.0, trust_env=False, verify=False)
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -120,12 +120,10 @@ def serve(settings: Mapping[str, Any] | None = None, history: Path | None = None
     try:
         do(world.begin())
         web = Web(world, loop, "https" if config.web.tls else "http")
-        try:
+        with web.client:
             yield web
-        finally:
-            web.client.close()
-            do(world.end())
     finally:
+        do(world.end())
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.run_until_complete(loop.shutdown_default_executor())
