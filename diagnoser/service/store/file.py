@@ -14,6 +14,8 @@ from diagnoser.service import migrations
 MEMORY_BYTES = 64 * 2**20
 """Bound of a history in memory."""
 MIN_BYTES = 2**20
+WRITES_SHARE = 0.95
+"""Of the file's bound; the rest is for making room, which itself needs some."""
 
 
 @dataclass
@@ -80,8 +82,7 @@ def _file(path: Path, max_bytes: int, lock: int) -> Opened:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA journal_size_limit = 16777216")
-        (page,) = db.execute("PRAGMA page_size").fetchone()
-        db.execute(f"PRAGMA max_page_count = {max(MIN_BYTES, max_bytes) // page}")
+        limit(db, max(MIN_BYTES, max_bytes), WRITES_SHARE)
         migrations.migrate(db)
         db.execute("BEGIN IMMEDIATE")  # a file that cannot be written is known now
         db.execute("PRAGMA application_id = 1818322276")
@@ -92,6 +93,12 @@ def _file(path: Path, max_bytes: int, lock: int) -> Opened:
         db.close()
         raise
     return Opened(db, reader, max(MIN_BYTES, max_bytes), path, lock=lock)
+
+
+def limit(db: sqlite3.Connection, max_bytes: int, share: float) -> None:
+    """The file does not grow above that share of its bound."""
+    (page,) = db.execute("PRAGMA page_size").fetchone()
+    db.execute(f"PRAGMA max_page_count = {int(share * max_bytes) // page}").fetchone()
 
 
 def _connect(name: str) -> sqlite3.Connection:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from diagnoser.errors import DiagnoserError
 from diagnoser.service.store import transitions, upkeep
-from diagnoser.service.store.file import open_store, reason
+from diagnoser.service.store.file import WRITES_SHARE, limit, open_store, reason
 from diagnoser.service.store.ids import Ids
 from diagnoser.service.store.overflow import Overflow
 
@@ -78,8 +78,11 @@ class Worker:
 
         def work() -> None:
             # Without new messages: a full file must be able to make room for them.
+            db, bound = self._store.writer, self._store.max_bytes
+            limit(db, bound, 1.0)
             if self._write(tidied, _nothing, flush=False):
-                self._query(self._store.writer, lambda db: db.execute("PRAGMA incremental_vacuum").fetchall(), [])
+                self._query(db, lambda db: db.execute("PRAGMA incremental_vacuum").fetchall(), [])
+            limit(db, bound, WRITES_SHARE)
 
         await self._in_writer(work)
 
