@@ -61,6 +61,7 @@ class World(Service):
     async def begin(self) -> None:
         self.history = await History.open(self.config.history.path, 7 * 86400.0, 2**30)
         self.board.remember(await self.history.last_transitions())
+        await self.engines.open(self.config)
         await self._open_alerting(self.config)
         await self._open_web()
 
@@ -119,11 +120,13 @@ def serve(settings: Mapping[str, Any] | None = None, history: Path | None = None
 
     try:
         do(world.begin())
-        web = Web(world, loop, "https" if config.web.tls else "http")
-        with web.client:
-            yield web
+        try:
+            web = Web(world, loop, "https" if config.web.tls else "http")
+            with web.client:
+                yield web
+        finally:
+            do(world.end())
     finally:
-        do(world.end())
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.run_until_complete(loop.shutdown_default_executor())
