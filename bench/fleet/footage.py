@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -107,13 +108,17 @@ def bound_part(truth: Path) -> tuple[float, float, str, Mapping[str, float]]:
         rows = [json.loads(line) for line in lines]
     times = sorted({row["t"] for row in rows if sum(row["blocked"].values()) >= _REFUSED})
     if not times:
-        return -np.inf, np.inf, "none", {rank: 0.0 for rank in {row["rank"] for row in rows}}
+        return -np.inf, np.inf, "none", {rank: 0.0 for rank in _ranks(rows)}
     first, last = max(_stretches(times), key=lambda ends: ends[1] - ends[0])
     inside = [row for row in rows if first <= row["t"] <= last]
     causes = sum((Counter(row["blocked"]) for row in inside), Counter[str]())
-    ranks = {rank: [row for row in inside if row["rank"] == rank] for rank in {row["rank"] for row in inside}}
+    ranks = {rank: [row for row in inside if row["rank"] == rank] for rank in _ranks(inside)}
     refused = {rank: sum(sum(r["blocked"].values()) for r in mine) / len(mine) for rank, mine in ranks.items()}
     return first, last, max(causes, key=lambda cause: causes[cause]), refused
+
+
+def _ranks(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted({row["rank"] for row in rows})
 
 
 def _stretches(times: list[float]) -> Iterator[tuple[float, float]]:
