@@ -45,6 +45,7 @@ class Poller:
     """Polls the targets given by `use`."""
 
     def __init__(self, config: Config, stats: Stats, session: aiohttp.ClientSession, client: httpx.AsyncClient) -> None:
+        self.stats = stats
         self._tools = _tools(config, stats, session, client)
         self.targets: dict[str, Polled] = {}
         self._tiers: list[tuple[TargetGroup, Tiers]] = []
@@ -55,14 +56,14 @@ class Poller:
         async with self._changing:
             old = self._tools
             same_tools = (old.window, old.keep, old.at_once) == (config.window, config.keep, config.polls_at_once)
-            self._tools = old if same_tools else _tools(config, old.stats, old.session, old.client)
+            self._tools = old if same_tools else _tools(config, self.stats, old.session, old.client)
             wanted = specs_of(watches)
             gone = set(self.targets) - set(wanted)
             await asyncio.gather(*(self.targets.pop(name).stop() for name in gone))
             for name, spec in wanted.items():
                 await self._use_one(name, spec, same_tools)
             for name in gone:
-                self._tools.stats.targets.pop(name, None)
+                self.stats.targets.pop(name, None)
             await self._use_tiers([watch.group for watch in watches])
             return gone
 

@@ -79,10 +79,10 @@ class Worker:
         def work() -> None:
             # Without new messages: a full file must be able to make room for them.
             db, bound = self._store.writer, self._store.max_bytes
-            limit(db, bound, 1.0)
+            self._query(db, lambda db: limit(db, bound, 1.0), None)
             if self._write(tidied, _nothing, flush=False):
                 self._query(db, lambda db: db.execute("PRAGMA incremental_vacuum").fetchall(), [])
-            limit(db, bound, WRITES_SHARE)
+            self._query(db, lambda db: limit(db, bound, WRITES_SHARE), None)
 
         await self._in_writer(work)
 
