@@ -75,7 +75,11 @@ class Watchdog:
         except HistoryError as error:
             log.error("what receivers were told before is not known: %s", error)
             return
-        self._told = {(receiver, key): event_from(json.loads(body)) for receiver, key, body in rows}
+        for receiver, key, body in rows:
+            try:
+                self._told[receiver, key] = event_from(json.loads(body))
+            except (ValueError, TypeError) as error:  # of another version
+                log.error("what %s was told of %s cannot be read: %r", receiver, key.id, error)
 
     def use(self, settings: NotifySettings, links: Links, target_labels: Callable[[Key], Mapping[str, str]]) -> None:
         """Receivers and routes, after a (re)load."""

@@ -191,6 +191,30 @@ def test_what_is_above_the_rate_comes_in_one_message() -> None:
         asyncio.run(work(hook, Clock()))
 
 
+def test_a_storm_is_one_message_and_failed_attempts_do_not_count() -> None:
+    async def work(hook: Receiver, clock: Clock) -> None:
+        limited = webhook("hook", hook.url, Rate(count=1, seconds=3600))
+        async with opened() as history, running(history, limited, clock=clock) as outbox:
+            await outbox.add([item(f"m{i}", at=START + i / 1000) for i in range(400)])
+            clock.now = START + 1
+            await until(lambda: outbox.problems())
+            clock.now += 1
+            await outbox.drain(5)
+            got = [await hook.next() for _ in "12"]
+            assert {one.headers["Idempotency-Key"] for one in got} <= {"m0", "m1"}
+            clock.now += 3600
+            await outbox.drain(5)
+            again = await hook.next()
+            assert (again.headers["Idempotency-Key"], again.json["attempt"]) == ("m0", 2)
+            clock.now += 3600
+            await outbox.drain(5)
+            assert len((await hook.next()).json["messages"]) == 398
+            assert await history.outbox_list("pending", 10) == []
+
+    with receiver((500, {})) as hook:
+        asyncio.run(work(hook, Clock()))
+
+
 def test_a_bucket_lets_count_through_and_then_one_at_a_time() -> None:
     bucket = Bucket(Rate(count=3, seconds=60), 0.0)
     passed = 0

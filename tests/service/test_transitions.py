@@ -64,6 +64,9 @@ def short(events: Sequence[Event]) -> str:
 
 @asynccontextmanager
 async def watched(path: Path | None = None, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Watched]:
+    """By default every receiver gets a message an engine rank at once."""
+    names = [one["name"] for one in settings.get("receivers", [HOOK])]
+    settings = {"routes": [{"receivers": names, "group_by": []}], **settings}
     time = clock or Clock()
     async with opened(path) as history:
         engines = Engines(labels={"b:8000": {"job": "vllm", "team": "chat"}})
@@ -186,10 +189,10 @@ def test_the_state_machine_counts_from_when_the_verdict_began() -> None:
 def test_routes_choose_by_severity_model_target_label_and_bottleneck() -> None:
     receivers = [{**HOOK, "name": name} for name in ("all", "bad", "chat", "dead")]
     routes = [
-        {"receivers": ["all"], "for": "5s"},
-        {"receivers": ["bad"], "for": "5s", "min_severity": "critical", "models": ["llama*"]},
-        {"receivers": ["chat"], "for": "5s", "match": {"team": "chat"}},
-        {"receivers": ["dead"], "for": "5s", "bottlenecks": ["unreachable"]},
+        {"receivers": ["all"], "for": "5s", "group_by": []},
+        {"receivers": ["bad"], "for": "5s", "group_by": [], "min_severity": "critical", "models": ["llama*"]},
+        {"receivers": ["chat"], "for": "5s", "group_by": [], "match": {"team": "chat"}},
+        {"receivers": ["dead"], "for": "5s", "group_by": [], "bottlenecks": ["unreachable"]},
     ]
 
     async def work() -> None:
@@ -355,9 +358,47 @@ def test_a_receiver_that_was_removed_is_forgotten(tmp_path: Path) -> None:
         async with watched(tmp_path / "d.db") as dog:
             await dog.sees(70, L1)
             assert await dog.lines() == ["hook: firing l1 critical a:8000"]
-            await dog.alerting.use(notify(receivers=[{**HOOK, "name": "other"}]), WebhookSettings(), "http://x")
+            routes = [{"receivers": ["other"], "group_by": []}]
+            await dog.alerting.use(
+                notify(receivers=[{**HOOK, "name": "other"}], routes=routes), WebhookSettings(), "http://x"
+            )
             await dog.sees(70, L1)
             assert await dog.lines() == ["other: firing l1 critical a:8000"]
             assert set(dog.alerting.watchdog.firing) == {("other", Key("a:8000", "0"))}
+
+    asyncio.run(work())
+
+
+def test_without_routes_everybody_is_told_by_model() -> None:
+    async def work() -> None:
+        async with watched(routes=[]) as dog:
+            await dog.sees(70, L1, diagnosis("slots", target="b:8000"))
+            assert await dog.lines() == []
+            await dog.sees(10, L1, diagnosis("slots", target="b:8000"))
+            assert await dog.lines() == ["hook: firing l1 critical a:8000, firing slots critical b:8000"]
+
+    asyncio.run(work())
+
+
+def test_with_a_full_disk_alerts_still_go_out_once() -> None:
+    async def work() -> None:
+        async with watched() as dog:
+            await dog.history.transact(lambda db: db.execute("DROP TABLE told"))
+            await dog.sees(200, L1)
+            assert await dog.lines() == ["hook: firing l1 critical a:8000"]
+
+    asyncio.run(work())
+
+
+def test_what_another_version_wrote_does_not_stop_the_start(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with watched(tmp_path / "d.db") as dog:
+            await dog.sees(70, L1)
+            sql = "INSERT INTO told (receiver, target, rank, body) VALUES ('hook', 'b', '0', ?)"
+            await dog.history.transact(lambda db: db.execute(sql, ('{"kind": "firing"}',)))
+            newer = "UPDATE told SET body = json_set(body, '$.new_field', 1) WHERE target = 'a:8000'"
+            await dog.history.transact(lambda db: db.execute(newer))
+        async with watched(tmp_path / "d.db") as dog:
+            assert set(dog.alerting.watchdog.firing) == {("hook", Key("a:8000", "0"))}
 
     asyncio.run(work())

@@ -131,9 +131,13 @@ def _message(data: dict[str, Any]) -> Message:
     )
 
 
+_FIELDS = frozenset(Event.__dataclass_fields__)
+
+
 def event_from(data: Mapping[str, Any]) -> Event:
-    """What `asdict` gave, after JSON."""
-    return Event(**{**data, "because": tuple(data["because"])})
+    """What `asdict` gave, after JSON. Fields that this version does not know are left out."""
+    known = {name: value for name, value in data.items() if name in _FIELDS}
+    return Event(**{**known, "because": tuple(data.get("because", ()))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from diagnoser.service.store import outbox as table
 
 log = logging.getLogger("diagnoser.notify")
 BATCH = 100
+DIGEST = 10_000
+"""Messages that one digest may hold."""
 _LOOK_AGAIN = 60.0
 _NOT_WRITTEN = 5.0
 
@@ -118,14 +120,15 @@ class Lane:
                 return self._paused_until - now
             if self._offered is not None:
                 await self._send_offered()
-            due = await self._history.outbox_due(now, BATCH, self.notifier.name)
+            limit = DIGEST if self._throttled else BATCH
+            due = await self._history.outbox_due(now, limit, self.notifier.name)
             if not due:
                 return await self._until_next(now)
             return await self._deliver_all(await self._in_order(due), now)
 
     async def _remember(self) -> None:
         """After a start: the items that failed before keep those of their subject behind them."""
-        pending = await self._history.outbox_due(math.inf, 100 * BATCH, self.notifier.name)
+        pending = await self._history.outbox_due(math.inf, DIGEST, self.notifier.name)
         seen: set[str] = set()
         for item in sorted(pending, key=lambda one: one.created_at):
             new = [subject for subject in _subjects(item) if subject not in seen]
@@ -186,11 +189,11 @@ class Lane:
         """
         item = replace(item, attempts=item.attempts + 1)
         await self._note(item)
-        self._bucket.take()
         outcome = await self._attempt(item)
         if outcome.retry:
             await self._later(item, outcome)
             return False
+        self._bucket.take()
         state = "done" if outcome.accepted else "dead"
         self._failures, self.problem = 0, "" if outcome.accepted else outcome.reason
         self._held = {subject: held for subject, held in self._held.items() if held.id != item.id}
@@ -236,7 +239,11 @@ def _store(db: sqlite3.Connection, digest: OutboxItem, notes: Sequence[OutboxIte
 
 
 def _subjects(item: OutboxItem) -> tuple[str, ...]:
-    data = json.loads(item.payload)
+    """One that cannot be read, of another version perhaps, stands alone."""
+    try:
+        data = json.loads(item.payload)
+    except ValueError:
+        return (item.id,)
     return (data["subject"], *(one["subject"] for one in data.get("messages", ())))
 
 

@@ -202,8 +202,8 @@ class Route(Strict):
     """A verdict that does not last so long is told to nobody."""
     resolve_after: Seconds | None = None
     """How long it must be gone before it counts as over; else as long as `for`."""
-    group_by: tuple[str, ...] = ()
-    """Labels: what agrees in them within `group_wait` is one message. Empty: one message an engine rank."""
+    group_by: tuple[str, ...] = ("model",)
+    """Labels: what agrees in them within `group_wait` is one message. Empty: one message an engine rank, at once."""
     group_wait: Seconds = 10.0
 
 
