@@ -13,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from diagnoser.errors import UsageError
+from diagnoser.model import Diagnosis
 from diagnoser.service.alerting import Alerting, check
 from diagnoser.service.board import Key
 from diagnoser.service.history import History, HistoryError
@@ -21,7 +22,7 @@ from diagnoser.service.notify.event import Message
 from diagnoser.service.notify.settings import Relabel, WebhookSettings
 from diagnoser.service.relabel import apply, choose, relabelled
 
-from .alert_kit import START, Clock, Engines, diagnosis, notify, opened
+from .alert_kit import START, Clock, Engines, diagnosis, notify, opened, until
 
 HOOK = {"name": "hook", "webhook": {"url": "http://127.0.0.1:9"}}
 
@@ -184,6 +185,32 @@ def test_a_resolved_one_ends_where_it_ended() -> None:
             started = 1_795_899_600.0
             spans = [(start, end) for _, start, end in engines.asked]
             assert spans == [(started - 60, START + 3600), (started - 60, started + 180)]
+
+    asyncio.run(work())
+
+
+def test_the_answer_waits_for_no_diagnosis() -> None:
+    engines = fleet(diagnosis())
+
+    async def work() -> None:
+        asked, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(key: Key, start: float, end: float) -> Diagnosis | None:
+            asked.set()
+            await go_on.wait()
+            return engines.kept[key]
+
+        engines.diagnose_at = slow  # type: ignore[method-assign]
+        async with inbound(engines) as (alerting, _):
+            running = asyncio.create_task(alerting.run())
+            await alerting.inbound.receive(payload(alert()))
+            await asked.wait()
+            assert (await alerting.inbound.receive(payload(alert("resolved")))).accepted == 1
+            assert await alerting.inbound.results() == []
+            go_on.set()
+            assert len(await until(alerting.inbound.results)) >= 1
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(work())
 
