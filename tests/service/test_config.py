@@ -122,8 +122,8 @@ def test_secrets_do_not_show_in_the_configuration(tmp_path: Path) -> None:
 
 
 def test_yes_and_no_and_times_are_texts(tmp_path: Path) -> None:
-    config = load(write(tmp_path, "targets:\n- static: [a]\n  labels: {on: yes, at: 12:30, v: 007}\n"))
-    assert config.targets[0].labels == {"on": "yes", "at": "12:30", "v": "007"}
+    config = load(write(tmp_path, "targets:\n- static: [a]\n  labels: {on: yes, at: 12:30, v: 007, n: nowhere, t: truest}\n"))
+    assert config.targets[0].labels == {"on": "yes", "at": "12:30", "v": "007", "n": "nowhere", "t": "truest"}
 
 
 def test_config_check(tmp_path: Path, diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch) -> None:
