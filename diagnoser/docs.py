@@ -121,7 +121,7 @@ def _names(title: str, meanings: Mapping[str, str]) -> str:
 def _verdict(rule: VerdictRule, book: Rulebook) -> str:
     name = f"{rule.bottleneck} ({rule.mode})" if rule.mode else rule.bottleneck
     remedies = [_remedy(book.remedies[r]) for r in rule.remedies if r in book.remedies]
-    lines = [f"### {name}", "", rule.meaning, "", f"When {words(rule.when)}."]
+    lines = [f'<a id="{rule.id}"></a>', f"### {name}", "", rule.meaning, "", f"When {words(rule.when)}."]
     if remedies:
         lines += ["", "| do | vLLM | SGLang | effect | side effect |", "|---|---|---|---|---|", *remedies]
     lines += [f"\nNot: {text}" for text, _ in rule.not_remedies]

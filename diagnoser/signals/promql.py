@@ -7,7 +7,7 @@ Rendering gives None where the family, or PromQL itself, cannot say it; the sign
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -344,7 +344,6 @@ class Expr(Ask):
             found[name] = text
         return "(" + self.template.format_map(_Params(found, dialect)) + ")"
 
-
     def looks_back(self, dialect: Dialect) -> int:
         return max((part.looks_back(dialect) for part in self.parts.values()), default=0)
 
@@ -451,3 +450,19 @@ def known(what: Ask) -> Ask:
 def mean_of(name: str) -> Ask:
     """Mean of a histogram's observations in the window; nothing where nothing was observed."""
     return Expr("{s} / ({c} > 0)", s=Observed(name, "sum"), c=Observed(name, "count"))
+
+
+def of_signals(what: Ask) -> tuple[str, ...]:
+    """The other signals that an expression builds on."""
+    if isinstance(what, Of):
+        return (what.name,)
+    found = [name for part in _parts(what) for name in of_signals(part)]
+    return tuple(dict.fromkeys(found))
+
+
+def _parts(what: Ask) -> Iterator[Ask]:
+    """The nodes below a node, whatever it is."""
+    names = [name for kind in type(what).__mro__ for name in getattr(kind, "__slots__", ())] or list(vars(what))
+    for value in (getattr(what, name) for name in names):
+        below = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else (value,)
+        yield from (part for part in below if isinstance(part, Ask))

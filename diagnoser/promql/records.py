@@ -1,0 +1,292 @@
+"""Recording rules: signals, gates, shares, checks and verdicts, each from the ones before.
+
+Of one family: `rank:vllm_<signal>:5m`, with the engine's own labels. Of all: `rank:diagnoser_<what>:5m` with the labels
+job, instance, model and rank. A gate is decided for every interval by itself (`:now`); its share is the mean of that
+over the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from diagnoser.promql.dialect import FamilyDialect
+from diagnoser.promql.peers import peer_vectors
+from diagnoser.promql.plan import SHOWN, decisive
+from diagnoser.promql.sets import Sets, Words, sets
+from diagnoser.promql.text import duration
+from diagnoser.rulebook.conditions import Compare, Condition, leaves
+from diagnoser.rulebook.rules import Check, Gate, Rulebook, VerdictRule
+from diagnoser.signals.base import intervals
+from diagnoser.signals.promql import Ask, of_signals
+
+PREFIX = "rank:diagnoser_"
+"""What every recorded series of all families begins with."""
+STATED = (*SHOWN, "l1_capacity_tokens", "l1_used_ratio_max", "running_top_requests", "scrapes", "l2_resident_ratio")
+"""Signals that are recorded for all families together, for tables, dashboards and the words of alerts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One recording rule."""
+
+    name: str
+    expr: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rules that a server evaluates one after the other, every `interval` seconds."""
+
+    name: str
+    interval: float
+    rules: tuple[Record, ...]
+
+
+class Recorder:
+    """The rules of one family."""
+
+    def __init__(self, dialect: FamilyDialect, book: Rulebook) -> None:
+        self.book, self.family = book, dialect.family.name
+        self.window = duration_name(dialect.span.window)
+        self.names = _closure((*decisive(book), *STATED, *_checked(book)), dialect.signals)
+        self._plain = dialect
+        able = {name for name in self.names if dialect.signal(name) is not None}
+        self.dialect = replace(dialect, recorded=lambda name: self.of(name) if name in able else None)
+        self.able = able
+
+    def of(self, what: str) -> str:
+        """The recorded series of a signal over the window."""
+        return f"rank:{self.family}_{what}:{self.window}"
+
+    def now(self, what: str) -> str:
+        """The recorded series of an interval."""
+        return f"rank:{self.family}_{what}:now"
+
+    # ---------------------------------------------------------------- signals
+
+    def signals(self) -> Iterator[Record]:
+        """Every window signal that PromQL can say, in the order in which they build on each other."""
+        for name in self.names:
+            if name in self.able:
+                own = replace(self.dialect, recorded=self._before(name))
+                yield Record(self.of(name), _text(own.signals[name], own))
+
+    def _before(self, name: str):  # type: ignore[no-untyped-def]
+        return lambda other: self.of(other) if other in self.able and other != name else None
+
+    # ---------------------------------------------------------------- gates
+
+    def gates(self) -> Iterator[Record]:
+        """What an interval shows, which signs hold in it, and which gate has it."""
+        inside, own = self.dialect.inside(), {s.name: s.promql for s in intervals()}
+        here = {name: text for name, ask in own.items() if (text := ask.text(inside)) is not None}
+        yield from (Record(self.now(name), text) for name, text in here.items())
+        words = Words(lambda name: self._vector(name, here), _no_answer, self._everyone())
+        for gate in self.book.gates:
+            if gate.when is not None:
+                yield Record(self.now(f"sign_{gate.id}"), _answered(sets(gate.when, words)))
+        yield from self._closed()
+
+    def _vector(self, name: str, here: Mapping[str, str]) -> str | None:
+        if name in here:
+            return self.now(name)
+        return self.of(name) if name in self.able else None
+
+    def _everyone(self) -> str:
+        return self.of("scrapes")
+
+    def _closed(self) -> Iterator[Record]:
+        """The part of the interval that each gate has: the first sign that holds decides."""
+        queue, before = self.now("queue_present_ratio"), list[str]()
+        parts: dict[str, list[str]] = {gate: [] for gate in self.book.gate_names()}
+        for gate in self.book.gates:
+            mine = f"({self.now(f'sign_{gate.id}')} == 1)" if gate.when is not None else self._everyone()
+            part = f"({mine} ^ 0)" if gate.whole else f"(({queue} > 0) and {mine})"
+            parts[gate.gate].append(f"({part} unless {_any(before)})" if before else part)
+            before.append(mine)
+        for name, texts in parts.items():
+            zero = f"{self._everyone()} * 0"
+            yield Record(self.now("closed"), f"({' or '.join(texts)} or {zero}) and {queue}", {"gate": name})
+            yield Record(self.now("excluded"), self._excluded(name), {"gate": name})
+
+    def _excluded(self, gate: str) -> str:
+        """The part of the interval in which somebody waited and the gate was surely open."""
+        signs = [f"({self.now(f'sign_{g.id}')} == 0)" for g in self.book.gates if g.gate == gate and g.when]
+        queue = self.now("queue_present_ratio")
+        return f"({' and '.join([queue, *signs])}) or {queue} * 0"
+
+    # ---------------------------------------------------------------- shares
+
+    def shares(self) -> Iterator[Record]:
+        """Shares of the window, and how far each gate leads."""
+        queue, range_ = self.now("queue_present_ratio"), f"[{self.window}]"
+        for gate in self.book.gate_names():
+            closed = f'{self.now("closed")}{{gate="{gate}"}}{range_}'
+            yield Record(self.of("share"), f"avg_over_time({closed})", {"gate": gate})
+        share = self.of("share")
+        for gate in self.book.gate_names():
+            others = f'max without (gate) ({share}{{gate!="{gate}"}})'
+            yield Record(self.of("lead"), f'{share}{{gate="{gate}"}} - ignoring (gate) {others}', {"gate": gate})
+            open_ = f'sum_over_time({self.now("excluded")}{{gate="{gate}"}}{range_})'
+            waited = f"(sum_over_time({queue}{range_}) > 0)"
+            never = f"(sum_over_time({queue}{range_}) == 0) ^ 0"
+            yield Record(self.of("excluded"), f"{open_} / ignoring (gate) {waited} or {never}", {"gate": gate})
+        yield Record(self.of("blocked_ratio"), f"clamp_max(sum without (gate) ({share}), 1)")
+        third = duration_name(self._plain.span.window * self.book.number("late_part_ratio"))
+        yield Record(self.of("late_blocked_ratio"), f"avg_over_time({queue}[{third}])")
+        late, whole = self.of("late_blocked_ratio"), f"avg_over_time({queue}{range_})"
+        part = self.book.number("late_part_ratio")
+        yield Record(self.of("blocked_change_ratio"), f"{late} - ({whole} - {part:g} * {late}) / {1 - part:g}")
+
+    # ---------------------------------------------------------------- checks and verdicts
+
+    def checks(self) -> Iterator[Record]:
+        """1 yes, 0 no, nothing unknown."""
+        peers = peer_vectors(self.of, self.dialect)
+        yield from (Record(self.of(name), text) for name, text in peers.items())
+        known = {*self.able, *peers, "blocked_ratio", "late_blocked_ratio", "blocked_change_ratio"}
+
+        def vector(name: str) -> str | None:
+            for kind in ("share", "lead", "excluded"):
+                if name.removeprefix(f"{kind}_") in self.book.gate_names() and name.startswith(f"{kind}_"):
+                    return f'max without (gate) ({self.of(kind)}{{gate="{name.removeprefix(f"{kind}_")}"}})'
+            return self.of(name) if name in known else None
+
+        words = Words(vector, _no_answer, self._everyone())
+        for check in self.book.checks:
+            if (text := _check(check, words)) is not None:
+                yield Record(self.of("check"), text, {"check": check.id})
+
+    def verdicts(self) -> Iterator[Record]:
+        """The first entry of the decision list that holds, with its severity."""
+        words = Words(lambda name: None, self._gave, self._everyone())
+        before: list[str] = []
+        for rule in self.book.verdicts:
+            held = sets(rule.when, words).true or self._everyone()
+            first = f"({held} unless {_any(before)})" if before else held
+            before.append(held)
+            yield from self._by_severity(rule, first, words)
+
+    def _by_severity(self, rule: VerdictRule, first: str, words: Words) -> Iterator[Record]:
+        done: list[str] = []
+        labels = {"bottleneck": rule.bottleneck, "mode": rule.mode or "", "rule": rule.id}
+        for severity, when in rule.severity:
+            more = None if when is None else sets(when, words).true
+            text = first if more is None else f"({first} and {more})"
+            text = f"({text} unless {_any(done)})" if done else text
+            if more is not None:
+                done.append(more)
+            yield Record(self.of("verdict"), f"{text} ^ 0", {**labels, "severity": severity})
+
+    def _gave(self, check: str, answer: str) -> str:
+        of_check = f'max without (check) ({self.of("check")}{{check="{check}"}})'
+        if answer == "unknown":
+            return f"({self._everyone()} unless {of_check})"
+        return f"({of_check} == {int(answer == 'yes')})"
+
+    def l2(self) -> Iterator[Record]:
+        """The state of the host tier: the first check that settles it."""
+        before: list[str] = []
+        for check in self.book.checks:
+            state = check.settles.get("l2")
+            if state is not None:
+                yes = self._gave(check.id, "yes")
+                yield Record(
+                    self.of("l2_state"),
+                    f"({yes} unless {_any(before)}) ^ 0" if before else f"{yes} ^ 0",
+                    {"state": state, "check": check.id},
+                )
+                before.append(yes)
+
+
+# ---------------------------------------------------------------- all families together
+
+
+def groups(dialects: Sequence[FamilyDialect], book: Rulebook) -> tuple[Group, ...]:
+    """Every recording rule."""
+    recorders = [Recorder(dialect, book) for dialect in dialects]
+    step = dialects[0].span.step
+    found = []
+    for one in recorders:
+        found.append(Group(f"diagnoser-{one.family}-signals", step, tuple(one.signals())))
+        found.append(Group(f"diagnoser-{one.family}-gates", step, tuple(one.gates())))
+        verdicts = (*one.shares(), *one.checks(), *one.verdicts(), *one.l2())
+        found.append(Group(f"diagnoser-{one.family}-verdicts", step, verdicts))
+    found.append(Group("diagnoser", step, tuple(_together(recorders))))
+    return tuple(found)
+
+
+def _together(recorders: Sequence[Recorder]) -> Iterator[Record]:
+    """With the labels job, instance, model and rank, whatever the engine calls them."""
+    names = [name for name in STATED if any(name in r.able for r in recorders)]
+    for what in ("verdict", "share", "check", "l2_state", "blocked_ratio", *names):
+        texts = [_common(r, what) for r in recorders if what not in names or what in r.able]
+        yield Record(f"{PREFIX}{what}:{recorders[0].window}", " or ".join(texts))
+
+
+def _common(recorder: Recorder, what: str) -> str:
+    rank = recorder.dialect.family.served.rank_label
+    model = f'label_replace({recorder.of(what)}, "model", "$1", "model_name", "(.*)")'
+    named = f'label_replace(label_replace({model}, "rank", "0", "", ""), "rank", "$1", "{rank}", "(.+)")'
+    return f"max without (model_name, {rank}) ({named})"
+
+
+def duration_name(seconds: float) -> str:
+    """A duration as it stands in names and ranges: 5m, 15s."""
+    whole = round(seconds)
+    return f"{whole // 60}m" if whole >= 60 and whole % 60 == 0 else duration(seconds)
+
+
+def _checked(book: Rulebook) -> tuple[str, ...]:
+    found = (c for check in book.checks for c in (check.yes, check.no) if c is not None)
+    return tuple({leaf.signal: None for c in found for leaf in leaves(c) if isinstance(leaf, Compare)})
+
+
+def _closure(names: Sequence[str], asks: Mapping[str, Ask]) -> tuple[str, ...]:
+    """The signals with those they build on, these first."""
+    out: dict[str, None] = {}
+
+    def add(name: str) -> None:
+        if name in asks and name not in out:
+            for other in of_signals(asks[name]):
+                add(other)
+            out[name] = None
+
+    for name in dict.fromkeys(names):
+        add(name)
+    return tuple(out)
+
+
+def _text(ask: Ask, dialect: FamilyDialect) -> str:
+    text = ask.text(dialect)
+    assert text is not None
+    return text
+
+
+def _no_answer(check: str, answer: str) -> str:
+    raise TypeError(f"a condition over signals cannot ask for check {check}")
+
+
+def _any(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"({' or '.join(texts)})"
+
+
+def _answered(found: Sets) -> str:
+    """1 where it is true, 0 where it is false."""
+    yes = f"{found.true} ^ 0" if found.true else None
+    no = f"{found.false} ^ 0 - 1" if found.false else None
+    texts = [f"({text})" for text in (yes, no) if text is not None]
+    return " or ".join(texts) if texts else "vector(0) unless vector(0)"
+
+
+def _check(check: Check, words: Words) -> str | None:
+    yes = sets(check.yes, words)
+    no = yes.false if check.no is None else sets(check.no, words).true
+    return None if yes.true is None and no is None else _answered(Sets(yes.true, no))
+
+
+def condition_of(gate: Gate) -> Condition | None:
+    """What makes the gate closed."""
+    return gate.when
