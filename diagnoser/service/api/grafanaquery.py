@@ -16,7 +16,6 @@ from diagnoser.service.api.timeline import MAX_POINTS, MAX_SECONDS
 from diagnoser.service.board import Entry, Key
 
 EVERYTHING = frozenset({"", "$__all", "All", "all", ".*", "*"})
-MAX_VALUES = 5000
 
 
 def _moment(value: Any) -> Any:
@@ -43,7 +42,8 @@ def values(given: Sequence[str]) -> frozenset[str]:
 Moment = Annotated[
     float, BeforeValidator(_moment), Field(ge=0, le=MAX_SECONDS * 1000, allow_inf_nan=False, examples=[1795976065000])
 ]
-Values = Annotated[list[Annotated[str, Query(max_length=20_000)]], Query(max_length=MAX_VALUES)]
+Values = list[str]
+"""Bounded by the longest request line that the server takes, 64 KiB."""
 
 
 class Fleet(BaseModel):

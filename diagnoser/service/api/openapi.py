@@ -39,26 +39,32 @@ def describe(app: FastAPI) -> None:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title="l1-diagnoser", version=__version__, description=DESCRIPTION, routes=app.routes, tags=TAGS
-        )
-        schemas = document["components"]["schemas"]
-        for gone in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(gone, None)
-        schemas.update(_contract())
-        schemas["ProblemDocument"] = models.ProblemDocument.model_json_schema()
-        document["components"]["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer", "description": "`diagnose token new` makes one."}
-        }
-        for path, operations in document["paths"].items():
-            for method, operation in operations.items():
-                _complete(path, method.upper(), operation)
-        app.openapi_schema = document
-    return app.openapi_schema
+    """Made once; security is in it only while there are tokens."""
+    secured = app.state.guard.tokens is not None
+    document = app.openapi_schema
+    if document is None or ("securitySchemes" in document["components"]) != secured:
+        document = app.openapi_schema = _made(app, secured)
+    return document
 
 
-def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
+def _made(app: FastAPI, secured: bool) -> dict[str, Any]:
+    document = get_openapi(
+        title="l1-diagnoser", version=__version__, description=DESCRIPTION, routes=app.routes, tags=TAGS
+    )
+    components = document["components"]
+    for gone in ("HTTPValidationError", "ValidationError"):
+        components["schemas"].pop(gone, None)
+    components["schemas"] |= {**_contract(), "ProblemDocument": models.ProblemDocument.model_json_schema()}
+    if secured:
+        scheme = {"type": "http", "scheme": "bearer", "description": "`diagnose token new` makes one."}
+        components["securitySchemes"] = {"token": scheme}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            _complete(path, method.upper(), operation, secured)
+    return document
+
+
+def _complete(path: str, method: str, operation: dict[str, Any], secured: bool) -> None:
     """Errors that any operation may answer with, and what a token must be good for."""
     needed, answers = scope_of(method, path), operation["responses"]
     said = dict(ALWAYS)
@@ -67,9 +73,10 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     if "{" in path:
         said[404] = "There is no such thing."
     if needed is not None:
+        operation["description"] = f"{operation.get('description', '')}\n\nScope: {needed}.".strip()
+    if needed is not None and secured:
         said[401] = "No token, or one that is not valid."
         operation["security"] = [{"token": []}]
-        operation["description"] = f"{operation.get('description', '')}\n\nScope: {needed}.".strip()
     if "422" in answers or "requestBody" in operation:
         said[422] = "Not valid: `errors` tells where."
     for status, words in said.items():

@@ -111,7 +111,7 @@ async def signals(request: Request, engine: EngineId, wanted: Annotated[SignalSt
     found = await service.history.signals(key, list(dict.fromkeys(wanted.signal)), start, end, step)
     if service.board.get(key) is None and not any(found.values()):
         raise Problem(404, f"No engine {engine!r} is watched or was in that time.", "no-such-engine")
-    shown = {name: [(at, views.number(value)) for at, value in points] for name, points in found.items()}
+    shown = {name: [[at, views.number(value)] for at, value in points] for name, points in found.items()}
     return models.SignalHistory(id=key.id, start=start, end=end, step=step, signals=shown)
 
 

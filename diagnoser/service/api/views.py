@@ -37,11 +37,11 @@ def number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else round(value, 6)
 
 
-def amount(value: Quantity) -> float | tuple[float, float] | None:
+def amount(value: Quantity) -> float | list[float] | None:
     """A quantity as number, pair or nothing."""
     if not isinstance(value, Range):
         return number(value)
-    return (round(value.low, 1), round(value.high, 1)) if math.isfinite(value.low + value.high) else None
+    return [round(value.low, 1), round(value.high, 1)] if math.isfinite(value.low + value.high) else None
 
 
 def pool(state: PoolState) -> models.Pool:
@@ -60,11 +60,11 @@ def signal(entry: Entry, name: str) -> float | None:
     return None if found is None else number(found.value)
 
 
-def _ttft_p99(entry: Entry) -> tuple[float, float | None] | None:
+def _ttft_p99(entry: Entry) -> list[float | None] | None:
     ttft = entry.diagnosis.ttft
     if ttft is None or ttft.p99 is None or not math.isfinite(ttft.p99[0]):
         return None
-    return ttft.p99[0], number(ttft.p99[1])
+    return [ttft.p99[0], number(ttft.p99[1])]
 
 
 def engine(entry: Entry) -> models.Engine:
