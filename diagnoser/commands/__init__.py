@@ -15,6 +15,7 @@ NAMES = (
     "watch",
     "serve",
     "config",
+    "token",
     "what-if",
     "capacity",
     "explain",

@@ -16,9 +16,7 @@ Severity = Literal["info", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 Point = Annotated[list[float | None], Field(min_length=2, max_length=2)]
-Amount = Annotated[
-    float | Pair | None, Field(description="A number, a range [low, high], or null where unknown.")
-]
+Amount = Annotated[float | Pair | None, Field(description="A number, a range [low, high], or null where unknown.")]
 ENGINE = "10.0.3.7:8000/0"
 CURSOR = "5f3a9c1e.412"
 
@@ -84,9 +82,7 @@ class Engine(Model):
     l1: Pool
     waiting: Annotated[float | None, Field(description="Requests waiting at the end of the window.")]
     running: Annotated[float | None, Field(description="Mean of running requests.")]
-    ttft_p99: Annotated[
-        Point | None, Field(description="Bucket (low, high] in seconds, high null: no upper edge.")
-    ]
+    ttft_p99: Annotated[Point | None, Field(description="Bucket (low, high] in seconds, high null: no upper edge.")]
     first_remedy: Annotated[str | None, Field(description="What to do first.")]
 
 
