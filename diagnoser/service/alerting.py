@@ -14,7 +14,7 @@ from diagnoser.service.notify.alertmanager import Alertmanager
 from diagnoser.service.notify.base import Notifier
 from diagnoser.service.notify.chat import Chat
 from diagnoser.service.notify.event import Links
-from diagnoser.service.notify.lane import BACKOFF, Backoff
+from diagnoser.service.notify.pace import BACKOFF, Backoff
 from diagnoser.service.notify.settings import NotifySettings, Receiver, WebhookSettings
 from diagnoser.service.notify.silences import Silences
 from diagnoser.service.notify.webhook import Webhook

@@ -8,58 +8,22 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from diagnoser.model import Diagnosis
-from diagnoser.outputs.contract import as_data
-from diagnoser.service.board import Board, Key
+from diagnoser.service.answer import Answering, Engines
 from diagnoser.service.history import History, HistoryError
-from diagnoser.service.notify.alertmanager import ALERTNAME
 from diagnoser.service.notify.base import ACCEPTED, Outcome
-from diagnoser.service.notify.event import Asked, Event, Links, Message, event_of, fingerprint
+from diagnoser.service.notify.event import Asked, Event, Links, Message, fingerprint
+from diagnoser.service.notify.payload import Alert, AlertmanagerPayload
 from diagnoser.service.notify.settings import Rate, WebhookSettings
 from diagnoser.service.records import OutboxItem, WebhookResult
-from diagnoser.service.relabel import choose, host_of, relabelled
 from diagnoser.service.store import outbox as table
+
+__all__ = ["RECEIVER", "AlertmanagerPayload", "Engines", "Inbound", "InboundReceipt", "InboundResult"]
 
 log = logging.getLogger("diagnoser.webhook")
 RECEIVER = "@webhook"
 """Name of the lane that diagnoses; no receiver of the configuration can have it."""
-KEPT = ("at", "window_seconds", "engine", "verdict", "l1", "would_more_l2_help", "findings", "remedies", "not_remedies")
-"""Of a diagnosis, what a result keeps."""
-
-
-class _Foreign(BaseModel):
-    """Alertmanager may add fields."""
-
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class Alert(_Foreign):
-    """One alert. An `endsAt` in the year 1 means that it still fires."""
-
-    status: Literal["firing", "resolved"]
-    labels: dict[str, str]
-    annotations: dict[str, str] = Field(default_factory=dict)
-    starts_at: Annotated[datetime, Field(alias="startsAt")]
-    ends_at: Annotated[datetime | None, Field(alias="endsAt")] = None
-    generator_url: Annotated[str, Field(alias="generatorURL")] = ""
-    fingerprint: str = ""
-
-
-class AlertmanagerPayload(_Foreign):
-    """What Alertmanager's webhook_config sends, version 4."""
-
-    version: Literal["4"]
-    group_key: Annotated[str, Field(alias="groupKey")]
-    status: Literal["firing", "resolved"]
-    receiver: str = ""
-    truncated_alerts: Annotated[int, Field(alias="truncatedAlerts", ge=0)] = 0
-    external_url: Annotated[str, Field(alias="externalURL")] = ""
-    alerts: list[Alert]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +56,6 @@ class InboundResult:
         return {**own, "received_at": self.received_at, **self.data}
 
 
-class Engines(Protocol):
-    """What is asked of the service."""
-
-    board: Board
-
-    async def diagnose_at(self, key: Key, start: float, end: float) -> Diagnosis | None:
-        """The verdict over that time; None if no page of it is kept."""
-
-    def labels_of(self, key: Key) -> Mapping[str, str]:
-        """Labels of the engine's target."""
-
-
 class Inbound:
     """`receive` answers at once; `deliver` is the outbox's way to do the work, at least once."""
 
@@ -120,11 +72,12 @@ class Inbound:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._history, self._engines, self._wake, self._clock = history, engines, wake, clock
-        self._settings, self._links = settings, links
+        self.use(settings, links)
 
     def use(self, settings: WebhookSettings, links: Links) -> None:
         """After a reload."""
-        self._settings, self._links = settings, links
+        self._answering = Answering(self._engines, settings, links, self._clock)
+        self._forward = settings.forward
 
     async def receive(self, payload: AlertmanagerPayload) -> InboundReceipt:
         """Kept on disk when it returns; HistoryError if that is not possible, and Alertmanager must try again.
@@ -151,7 +104,7 @@ class Inbound:
         """Diagnoses one alert; its result and the messages about it are kept together."""
         data = json.loads(item.payload)
         alert = Alert.model_validate(data["alert"])
-        asked, events, body = await self._work(alert, data["received_at"])
+        asked, events, body = await self._answering.answer(alert)
         messages = self._messages(item.id, asked, events) if events else []
         result = WebhookResult(
             item.id, data["group_key"], alert.fingerprint, alert.status, data["received_at"], json.dumps(body)
@@ -166,89 +119,13 @@ class Inbound:
     async def close(self) -> None:
         """Nothing is kept open."""
 
-    async def _work(self, alert: Alert, received_at: float) -> tuple[Asked, tuple[Event, ...], dict[str, Any]]:
-        start, end = self._time(alert)
-        keys, reason = self._engines_of(alert)
-        shown = keys[: self._settings.max_engines]
-        if len(keys) > len(shown):
-            reason = f"it names {len(keys)} engine ranks; these are the {len(shown)} worst now"
-        found = [(key, *await self._diagnose(key, start, end)) for key in shown]
-        events = tuple(self._event(key, diagnosis, start) for key, diagnosis, _ in found if diagnosis is not None)
-        if found and not events:
-            reason = found[0][2]
-        asked = Asked(
-            alert.labels.get("alertname", ""),
-            alert.status,
-            alert.labels,
-            alert.starts_at.timestamp(),
-            _end(alert),
-            start,
-            end,
-            reason,
-        )
-        body = {
-            "alert": alert.model_dump(mode="json", by_alias=True),
-            "window": {"start": start, "end": end},
-            "diagnosed_at": self._clock(),
-            "reason": reason,
-            "engines": [_engine(*one) for one in found],
-            "forwarded_to": list(self._settings.forward) if events else [],
-        }
-        return asked, events, body
-
-    def _time(self, alert: Alert) -> tuple[float, float]:
-        end = _end(alert)
-        now = self._clock()
-        start = alert.starts_at.timestamp() - self._settings.window
-        return start, max(start + 1.0, now if end is None else min(end, now))
-
-    def _engines_of(self, alert: Alert) -> tuple[list[Key], str]:
-        """The worst first."""
-        if alert.labels.get("alertname") == ALERTNAME:
-            return [], "it is our own alert, which already says the verdict"
-        labels = relabelled(alert.labels, self._settings.relabel, self._settings.defaults)
-        if labels is None:
-            return [], "the relabelling rules drop it"
-        entries = {entry.key: entry.diagnosis.engine for entry in self._engines.board.entries()}
-        known = {
-            key: {
-                **self._engines.labels_of(key),
-                "target": key.target,
-                "host": host_of(key.target),
-                "rank": key.rank,
-                "model": engine.model or "",
-                "family": engine.family,
-            }
-            for key, engine in entries.items()
-        }
-        return choose(labels, known, self._settings.relabel)
-
-    async def _diagnose(self, key: Key, start: float, end: float) -> tuple[Diagnosis | None, str]:
-        found = await self._engines.diagnose_at(key, start, end)
-        if found is not None:
-            return found, ""
-        entry = self._engines.board.get(key)
-        if entry is not None and start <= entry.diagnosis.at <= end + entry.diagnosis.window_seconds:
-            return entry.diagnosis, "no page of that time is kept: this is the newest verdict"
-        return None, "no page of that time is kept, and the newest verdict is of another time"
-
-    def _event(self, key: Key, diagnosis: Diagnosis, start: float) -> Event:
-        return event_of(diagnosis, start, diagnosis.at, self._engines.labels_of(key), self._links)
-
     def _messages(self, item_id: str, asked: Asked, events: Sequence[Event]) -> list[OutboxItem]:
         now = self._clock()
         message = Message(f"alert {asked.name} {fingerprint(*sorted(asked.labels.items()))}", tuple(events), {}, asked)
         return [
             OutboxItem(fingerprint("answer", item_id, name), name, "answer", message.to_json(), now, now)
-            for name in self._settings.forward
+            for name in self._forward
         ]
-
-
-def _end(alert: Alert) -> float | None:
-    """Unix seconds; None while it fires, whatever end Alertmanager expects."""
-    if alert.status == "firing" or alert.ends_at is None or alert.ends_at < datetime(1970, 1, 2, tzinfo=UTC):
-        return None
-    return alert.ends_at.timestamp()
 
 
 def _item(payload: AlertmanagerPayload, alert: Alert, now: float) -> OutboxItem:
@@ -273,14 +150,3 @@ def _add(db: sqlite3.Connection, items: Sequence[OutboxItem]) -> int:
 def _finish(db: sqlite3.Connection, result: WebhookResult, messages: Sequence[OutboxItem]) -> None:
     table.put_result(db, result)
     table.add(db, messages)
-
-
-def _engine(key: Key, diagnosis: Diagnosis | None, reason: str) -> dict[str, Any]:
-    whole = {} if diagnosis is None else as_data(diagnosis)
-    return {
-        "engine": key.id,
-        "target": key.target,
-        "rank": key.rank,
-        "reason": reason,
-        "diagnosis": {name: whole[name] for name in KEPT} if whole else None,
-    }

@@ -12,9 +12,12 @@ from contextlib import suppress
 
 from diagnoser.service.history import History
 from diagnoser.service.notify.base import Notifier
-from diagnoser.service.notify.lane import BACKOFF, Backoff, Lane
+from diagnoser.service.notify.lane import Lane
+from diagnoser.service.notify.pace import BACKOFF, Backoff
 from diagnoser.service.records import OutboxItem
 
+GRACE_SECONDS = 2.0
+"""An attempt under way gets so long to end when the service stops or its receivers change."""
 _ALL = 100_000
 
 
@@ -56,29 +59,34 @@ class Outbox:
         self._changed.set()
         if not self._running:
             await self._close_retired()
-        await self._give_up_orphans()
+            await self._give_up_orphans()
 
     async def run(self) -> None:
         """Delivers until cancelled."""
-        await self._give_up_orphans()
         self._running = True
         try:
             while True:
                 self._changed.clear()
+                await self._give_up_orphans()
                 await self._run_lanes()
         finally:
             self._running = False
 
     async def _run_lanes(self) -> None:
-        """Until the receivers change."""
-        tasks = [asyncio.create_task(lane.run()) for lane in self._lanes.values()]
-        tasks.append(asyncio.create_task(self._count_for_ever()))
+        """Until the receivers change. What is being sent may end, so that it is not sent twice."""
+        lanes = tuple(self._lanes.values())
+        tasks = [asyncio.create_task(lane.run()) for lane in lanes]
+        counting = asyncio.create_task(self._count_for_ever())
         try:
             await self._changed.wait()
         finally:
-            for task in tasks:
+            for lane in lanes:
+                lane.stop()
+            if tasks:
+                await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+            for task in (*tasks, counting):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, counting, return_exceptions=True)
             await self._close_retired()
 
     async def _close_retired(self) -> None:

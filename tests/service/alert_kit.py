@@ -18,7 +18,7 @@ from diagnoser.service.board import Board, Entry, Key, key_of
 from diagnoser.service.history import History
 from diagnoser.service.notify.base import ACCEPTED, Notifier, Outcome
 from diagnoser.service.notify.event import Event, Links, Message, event_of
-from diagnoser.service.notify.lane import Backoff
+from diagnoser.service.notify.pace import Backoff
 from diagnoser.service.notify.settings import NotifySettings, Rate, WebhookTarget
 from diagnoser.service.notify.webhook import Webhook
 from diagnoser.service.outbox import Outbox
@@ -55,7 +55,7 @@ class Arrived:
 
 
 Answer = tuple[int, Mapping[str, str]] | str
-"""Status and headers, or "hang" (until the server stops) or "close" (without a word)."""
+"""Status and headers, or "slow" (200 once `over` is set), "hang" (until then, and no answer) or "close" (at once)."""
 
 
 @dataclass
@@ -81,8 +81,9 @@ class Receiver:
                 with lock:
                     answer = next(answers, (200, {}))
                 self.arrived.put(Arrived(handler.path, dict(handler.headers), body))
-                if answer == "hang":
+                if answer in ("hang", "slow"):
                     self.over.wait(PATIENCE)
+                answer = (200, {}) if answer == "slow" else answer
                 if isinstance(answer, str):
                     handler.close_connection = True
                     return

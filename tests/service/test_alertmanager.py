@@ -157,7 +157,7 @@ def test_the_end_reaches_an_alertmanager_that_was_away(tmp_path: Path) -> None:
         async with watching(am.url, tmp_path / "d.db", resend="1m") as dog:
             dog.show(diagnosis())
             await until(am.alerts)
-        async with watching(am.url, tmp_path / "d.db", resend="1m", timeout="200ms") as dog:
+        async with watching(am.url, tmp_path / "d.db", resend="5s", timeout="200ms") as dog:
             with am.away():
                 dog.show(diagnosis("none"))
                 await until(lambda: dog.alerting.problems())
@@ -190,6 +190,28 @@ def test_a_whole_fleet_in_one_message(tmp_path: Path) -> None:
                 return len(await am.alerts()) == len(fleet)
 
             await until(all_of_them)
+
+    with alertmanager(tmp_path) as am:
+        asyncio.run(work(am))
+
+
+def test_what_fires_again_soon_after_its_end_stays(tmp_path: Path) -> None:
+    """Ends are repeated, but not those of an alert that is back."""
+
+    async def work(am: Alertmanager) -> None:
+        async with watching(am.url) as dog:
+            dog.show(diagnosis())
+            await until(am.alerts)
+            dog.show(diagnosis("none"))
+            await until(lambda: _empty(am))
+            dog.show(diagnosis())
+            (shown,) = await until(am.alerts)
+
+            async def lives_longer() -> bool:
+                (now,) = await am.alerts()
+                return bool(now["updatedAt"] > shown["endsAt"])
+
+            await until(lives_longer)
 
     with alertmanager(tmp_path) as am:
         asyncio.run(work(am))

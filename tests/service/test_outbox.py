@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnoser.service.notify.lane import Backoff, Bucket
+from diagnoser.service.notify.pace import Backoff, Bucket
 from diagnoser.service.notify.settings import Rate
 from diagnoser.service.outbox import Outbox
 
@@ -241,6 +241,25 @@ def test_a_receiver_that_left_the_configuration_leaves_its_messages_with_the_rea
                 assert dead.error == "no receiver is named gone in the configuration any more"
 
     asyncio.run(work())
+
+
+def test_what_is_being_sent_at_the_stop_is_not_sent_twice() -> None:
+    async def work(hook: Receiver) -> None:
+        async with opened() as history:
+            outbox = Outbox(history, {"hook": webhook("hook", hook.url)})
+            running = asyncio.create_task(outbox.run())
+            await outbox.add([item("a"), item("b")])
+            await hook.next()
+            running.cancel()
+            hook.over.set()
+            await asyncio.gather(running, return_exceptions=True)
+            await outbox.drain(5)
+            await outbox.close()
+            done = {one.id: one.attempts for one in await history.outbox_list("done", 10)}
+            assert done == {"a": 1, "b": 1}
+
+    with receiver("slow") as hook:
+        asyncio.run(work(hook))
 
 
 def test_draining_keeps_to_its_deadline_and_leaves_the_rest_on_disk(tmp_path: Path) -> None:

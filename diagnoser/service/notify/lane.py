@@ -6,20 +6,17 @@ Every receiver has a lane of its own, so that one that hangs delays no other.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
-import random
-import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 
 from diagnoser.service.history import History, HistoryError
 from diagnoser.service.notify.base import Notifier, Outcome
-from diagnoser.service.notify.event import Message, fingerprint
-from diagnoser.service.notify.settings import Rate
+from diagnoser.service.notify.digest import digest_of, store, subjects
+from diagnoser.service.notify.pace import BACKOFF, Backoff, Bucket
 from diagnoser.service.records import OutboxItem
-from diagnoser.service.store import outbox as table
 
 log = logging.getLogger("diagnoser.notify")
 BATCH = 100
@@ -27,42 +24,6 @@ DIGEST = 10_000
 """Messages that one digest may hold."""
 _LOOK_AGAIN = 60.0
 _NOT_WRITTEN = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Seconds before the next attempt: doubled each time, with jitter, at most `longest`. There is no last attempt."""
-
-    first: float = 1.0
-    longest: float = 300.0
-
-    def after(self, failures: int) -> float:
-        """Between half and all of the time, so that many do not come back at once."""
-        return min(self.longest, self.first * 2.0 ** min(failures - 1, 60)) * random.uniform(0.5, 1.0)
-
-
-BACKOFF = Backoff()
-
-
-class Bucket:
-    """A rate: `count` at once, then one every `seconds / count`."""
-
-    def __init__(self, rate: Rate | None, now: float) -> None:
-        self._rate, self._at = rate, now
-        self._tokens = float(rate.count) if rate else math.inf
-
-    def wait(self, now: float) -> float:
-        """Seconds until one may pass; 0 if it may now."""
-        if self._rate is None:
-            return 0.0
-        speed = self._rate.count / self._rate.seconds
-        self._tokens = min(self._rate.count, self._tokens + max(0.0, now - self._at) * speed)
-        self._at = now
-        return 0.0 if self._tokens >= 1 else (1 - self._tokens) / speed
-
-    def take(self) -> None:
-        """One passes."""
-        self._tokens -= 1
 
 
 class Lane:
@@ -79,11 +40,17 @@ class Lane:
         self._failures, self._paused_until = 0, 0.0
         self._held: dict[str, OutboxItem] = {}
         self._offered: OutboxItem | None = None
+        self._stopped = self._flushing = False
         self._wake, self._lock, self._known = asyncio.Event(), asyncio.Lock(), False
 
     def wake(self) -> None:
         """Something was added."""
         self._wake.set()
+
+    def stop(self) -> None:
+        """`run` ends after the attempt that is under way. `flush` works still."""
+        self._stopped = True
+        self.wake()
 
     def offer(self, item: OutboxItem) -> None:
         """An item that needs no keeping, since a newer one takes its place."""
@@ -91,22 +58,26 @@ class Lane:
         self.wake()
 
     async def run(self) -> None:
-        """Delivers for ever."""
-        while True:
+        """Delivers until `stop`."""
+        while not self._stopped:
             self._wake.clear()
             try:
                 wait = await self.turn()
             except Exception:
                 log.exception("the lane of receiver %s stumbled", self.notifier.name)
                 wait = _NOT_WRITTEN
-            try:
-                async with asyncio.timeout(max(wait, 0.0)):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            if not self._stopped:
+                await self._rest(wait)
+
+    async def _rest(self, seconds: float) -> None:
+        """Until then, or until something was added."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._wake.wait()
 
     async def flush(self) -> None:
         """Delivers what can be delivered now."""
+        self._flushing = True
         while await self.turn() <= 0:
             pass
 
@@ -131,7 +102,7 @@ class Lane:
         pending = await self._history.outbox_due(math.inf, DIGEST, self.notifier.name)
         seen: set[str] = set()
         for item in sorted(pending, key=lambda one: one.created_at):
-            new = [subject for subject in _subjects(item) if subject not in seen]
+            new = [subject for subject in subjects(item) if subject not in seen]
             seen.update(new)
             if item.attempts:
                 self._held.update(dict.fromkeys(new, item))
@@ -145,7 +116,7 @@ class Lane:
         """Without those whose subject has an older item in its back-off: they come right after it."""
         free = []
         for item in due:
-            heads = [self._held[s] for s in _subjects(item) if s in self._held and self._held[s].id != item.id]
+            heads = [self._held[s] for s in subjects(item) if s in self._held and self._held[s].id != item.id]
             if not heads:
                 free.append(item)
                 continue
@@ -160,6 +131,8 @@ class Lane:
         if self._throttled:
             due, self._throttled = await self._merged(due, now), False
         for item in due:
+            if self._stopped and not self._flushing:
+                return _LOOK_AGAIN
             wait = self._bucket.wait(self._clock())
             if wait > 0:
                 self._throttled = True
@@ -176,7 +149,7 @@ class Lane:
         digest = digest_of(fresh, self.notifier.name, now)
         notes = [replace(item, state="done", error=f"merged into {digest.id} by the rate limit") for item in fresh]
         try:
-            await self._history.transact(lambda db: _store(db, digest, notes))
+            await self._history.transact(lambda db: store(db, digest, notes))
         except HistoryError:
             await self._history.outbox_add([digest])
             for note in notes:
@@ -216,7 +189,7 @@ class Lane:
         self._paused_until = now + max(asked, self._backoff.after(self._failures))
         again = now + max(asked, self._backoff.after(item.attempts))
         failed = replace(item, next_at=max(again, self._paused_until), error=outcome.reason)
-        self._held.update(dict.fromkeys(_subjects(item), failed))
+        self._held.update(dict.fromkeys(subjects(item), failed))
         log.warning("receiver %s: %s; attempt %d", self.notifier.name, outcome.reason, item.attempts)
         await self._note(failed)
 
@@ -230,28 +203,3 @@ class Lane:
         await self._history.outbox_update(
             item.id, state=item.state, attempts=item.attempts, next_at=item.next_at, error=item.error
         )
-
-
-def _store(db: sqlite3.Connection, digest: OutboxItem, notes: Sequence[OutboxItem]) -> None:
-    table.add(db, [digest])
-    for note in notes:
-        table.update(db, note.id, note.state, note.attempts, note.next_at, note.error)
-
-
-def _subjects(item: OutboxItem) -> tuple[str, ...]:
-    """One that cannot be read, of another version perhaps, stands alone."""
-    try:
-        data = json.loads(item.payload)
-    except ValueError:
-        return (item.id,)
-    return (data["subject"], *(one["subject"] for one in data.get("messages", ())))
-
-
-def digest_of(items: Sequence[OutboxItem], receiver: str, now: float) -> OutboxItem:
-    """All of them in one message; nothing of them is left out."""
-    parts: list[Message] = []
-    for item in items:
-        message = Message.from_json(item.payload)
-        parts += message.messages or (message,)
-    name = fingerprint("digest", receiver, *(item.id for item in items))
-    return OutboxItem(name, receiver, "digest", Message(f"digest {name}", messages=tuple(parts)).to_json(), now, now)

@@ -101,7 +101,7 @@ def _content(message: Message, language: Language) -> dict[str, Any]:
         "title": title,
         "text": text,
         "group": message.group,
-        "events": [asdict(event) for event in message.events],
+        "events": [event.as_data() for event in message.events],
         "alert": None if message.asked is None else asdict(message.asked),
         "messages": [_content(one, language) for one in message.messages],
     }

@@ -131,8 +131,8 @@ def text_of(message: Message, language: Language, attempt: int = 1) -> tuple[str
 
 def _shown(message: Message) -> tuple[Event, ...]:
     """Without the ends of alerts whose place another one took: that one says so."""
-    firing = {event.engine for event in message.events if event.kind == "firing"}
-    return tuple(e for e in message.events if e.kind == "firing" or e.engine not in firing)
+    firing = {event.key for event in message.events if event.kind == "firing"}
+    return tuple(e for e in message.events if e.kind == "firing" or e.key not in firing)
 
 
 def _who(event: Event, language: Language) -> str:

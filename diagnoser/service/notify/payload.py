@@ -1,0 +1,38 @@
+"""What Alertmanager's webhook sends."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Foreign(BaseModel):
+    """Alertmanager may add fields."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class Alert(_Foreign):
+    """One alert. An `endsAt` in the year 1 means that it still fires."""
+
+    status: Literal["firing", "resolved"]
+    labels: dict[str, str]
+    annotations: dict[str, str] = Field(default_factory=dict)
+    starts_at: Annotated[datetime, Field(alias="startsAt")]
+    ends_at: Annotated[datetime | None, Field(alias="endsAt")] = None
+    generator_url: Annotated[str, Field(alias="generatorURL")] = ""
+    fingerprint: str = ""
+
+
+class AlertmanagerPayload(_Foreign):
+    """What Alertmanager's webhook_config sends, version 4."""
+
+    version: Literal["4"]
+    group_key: Annotated[str, Field(alias="groupKey")]
+    status: Literal["firing", "resolved"]
+    receiver: str = ""
+    truncated_alerts: Annotated[int, Field(alias="truncatedAlerts", ge=0)] = 0
+    external_url: Annotated[str, Field(alias="externalURL")] = ""
+    alerts: list[Alert]
