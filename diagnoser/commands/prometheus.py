@@ -12,7 +12,9 @@ from diagnoser.commands.base import Command, add_facts, add_http, add_output, du
 from diagnoser.errors import UsageError
 
 if TYPE_CHECKING:
-    from diagnoser.served import Served, Wish
+    from diagnoser.fleet import Found
+    from diagnoser.rulebook.rules import Rulebook
+    from diagnoser.served import Wish
     from diagnoser.sources.prometheus.access import Access
     from diagnoser.sources.prometheus.api import Server
 
@@ -41,6 +43,14 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--window", type=duration, default=300.0, metavar="5m", help="what a verdict is about (default 5m)"
     )
     group.add_argument(
+        "--evaluate",
+        default="auto",
+        choices=("auto", "recorded", "server", "samples"),
+        help="samples: from raw samples, exact (auto: up to 20 ranks); server: in PromQL (auto: more); recorded: by "
+        "the rules of `rules export` (auto: if they are loaded)",
+    )
+    group.add_argument("--by", default="", metavar="LABELS", help="more labels that tell targets apart: cluster,pod")
+    group.add_argument(
         "--timeout", type=duration, default=30.0, metavar="30s", help="longest wait for one answer (default 30s)"
     )
     _access_options(parser)
@@ -66,9 +76,7 @@ def run(args: argparse.Namespace) -> int:
     from diagnoser import clock
     from diagnoser.commands import setup
     from diagnoser.commands.servednotes import notes
-    from diagnoser.doubt import doubt
     from diagnoser.outputs.base import Report
-    from diagnoser.pipeline import diagnose
     from diagnoser.served import SETTLE_SECONDS, Wish
     from diagnoser.sources.prometheus.selectors import user_matchers
 
@@ -77,9 +85,8 @@ def run(args: argparse.Namespace) -> int:
     wish = Wish(at, args.window, user_matchers(args.match), setup.facts(args))
     book = setup.rulebook(args.rules)
     with _uncollected():
-        server, found = asyncio.run(_ask(access_of(args), args.timeout, wish))
-        diagnoses = doubt(diagnose(found.windows, book), found.doubted, found.failed)
-    return setup.show(Report(diagnoses, tuple(notes(server, found, wish, zone))), args)
+        server, found = asyncio.run(_ask(args, wish, book))
+    return setup.show(Report(found.diagnoses, tuple(notes(server, found, wish, zone))), args)
 
 
 @contextmanager
@@ -96,14 +103,15 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-async def _ask(access: Access, timeout: float, wish: Wish) -> tuple[Server, Served]:
-    from diagnoser.served import served
+async def _ask(args: argparse.Namespace, wish: Wish, book: Rulebook) -> tuple[Server, Found]:
+    from diagnoser.fleet import fleet
     from diagnoser.sources.prometheus.access import open_client
     from diagnoser.sources.prometheus.api import Server
 
+    access, by = access_of(args), tuple(label.strip() for label in args.by.split(",") if label.strip())
     async with open_client(access) as client:
-        server = Server(client, access.url, timeout=timeout)
-        return server, await served(server, wish)
+        server = Server(client, access.url, timeout=args.timeout)
+        return server, await fleet(server, wish, book, args.evaluate, by)
 
 
 def access_of(args: argparse.Namespace) -> Access:
@@ -144,7 +152,8 @@ COMMAND = Command(
     options=options,
     run=run,
     details=(
-        "Finds the engines by their own series and reads raw samples by instant queries, so the verdicts are those of "
-        "live pages at the server's scrape interval. Prometheus 2.42 or newer, VictoriaMetrics, Thanos, Mimir."
+        "Finds the engines by their own series. A few are diagnosed from raw samples: the verdicts are those of live "
+        "pages at the server's scrape interval; for a fleet the server computes every signal, one query each, and the "
+        "worst are then looked at from samples. Prometheus 2.42 or newer, VictoriaMetrics, Thanos, Mimir."
     ),
 )

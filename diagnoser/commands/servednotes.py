@@ -6,6 +6,7 @@ from collections import Counter
 from zoneinfo import ZoneInfo
 
 from diagnoser import clock
+from diagnoser.fleet import Found
 from diagnoser.model import Window
 from diagnoser.served import Served, Wish
 from diagnoser.sources.prometheus.api import Server
@@ -15,12 +16,17 @@ SHOWN = 5
 """Names listed in a note."""
 
 
-def notes(server: Server, found: Served, wish: Wish, zone: ZoneInfo) -> list[str]:
+def notes(server: Server, found: Found, wish: Wish, zone: ZoneInfo) -> list[str]:
     """What was asked, and what the reader must know about the answer."""
-    targets = len({window.engine.target for window in found.windows})
+    targets = len({diagnosis.engine.target for diagnosis in found.diagnoses})
     size = f"{server.queries} queries, {server.bytes / 1e6:.1f} MB"
     when = f"{duration(wish.window)} up to {clock.shown(wish.at, zone)}"
-    out = [f"from {server.name}: {when}; {targets} engine{'s' * (targets != 1)}, {size}."]
+    out = [f"from {server.name}: {when}; {targets} engine{'s' * (targets != 1)}, {size}.", *found.said]
+    return out + (_of_samples(server, found.samples) if found.samples is not None else [])
+
+
+def _of_samples(server: Server, found: Served) -> list[str]:
+    out: list[str] = []
     effect = f"of {len(found.doubted)} engines every no is unknown" if found.doubted else "engines may be missing here"
     out += [f"{server.name} warns: {text}; {effect}." for text in found.warnings]
     errors = Counter(found.failed.values())

@@ -56,7 +56,7 @@ def _verdict(rule: VerdictRule, book: Rulebook, naming: Naming) -> Alert:
     remedy = next((book.remedies[name] for name in rule.remedies if name in book.remedies), None)
     return Alert(
         f"Engine{_camel(rule.id)}",
-        f'{PREFIX}verdict:{naming.window}{{rule="{rule.id}"}} == 1',
+        f'max without (confidence) ({PREFIX}verdict:{naming.window}{{rule="{rule.id}"}}) == 1',
         direct.hold if direct is not None else DEFAULT_HOLD,
         {},  # severity and bottleneck are labels of the series
         {

@@ -48,6 +48,8 @@ class FamilyDialect:
     """The name of the recording rule that holds a signal, None where there is none."""
     where: Literal["end", "step", "fixed"] = "end"
     facts: Mapping[str, float] = field(default_factory=dict)
+    now: float | None = None
+    """The time of the query. VictoriaMetrics 1.79 puts `end()` inside a subquery a step too late."""
 
     # ---------------------------------------------------------------- labels
 
@@ -72,7 +74,9 @@ class FamilyDialect:
     @property
     def at(self) -> str:
         """What fixes a selector to the end of the query."""
-        return " @ end()" if self.where == "fixed" else ""
+        if self.where != "fixed":
+            return ""
+        return " @ end()" if self.now is None else f" @ {self.now:.3f}"
 
     def over_window(self) -> str:
         """The range of the window."""

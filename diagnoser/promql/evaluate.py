@@ -15,7 +15,7 @@ from diagnoser.promql.names import families
 from diagnoser.promql.plan import decisive, interval_questions, standing_question, window_questions
 from diagnoser.rulebook.rules import Rulebook
 from diagnoser.signals.base import signals
-from diagnoser.sources.prometheus.api import Server
+from diagnoser.sources.prometheus.api import Server, together
 
 PROBE_STEP = 15.0
 """Time between pages that discovery assumes; what it counts then tells the real one."""
@@ -43,7 +43,8 @@ def dialects(wanted: Wanted, step: float, book: Rulebook) -> tuple[FamilyDialect
     asks = {signal.name: signal.promql for signal in signals()}
     span = Span(wanted.window, step)
     return tuple(
-        FamilyDialect(family, span, book.params(), asks, wanted.match, wanted.by, facts=told) for family in families()
+        FamilyDialect(family, span, book.params(), asks, wanted.match, wanted.by, facts=told, now=wanted.at)
+        for family in families()
     )
 
 
@@ -63,6 +64,13 @@ async def evaluate(server: Server, wanted: Wanted, book: Rulebook) -> tuple[tupl
     )
     how = Judging(wanted.at, wanted.window, step, wanted.full, wanted.facts)
     return judge(asker.fleet, book, how), asker.fleet, step
+
+
+async def count_ranks(server: Server, wanted: Wanted, book: Rulebook) -> int:
+    """How many engine ranks the server knows at that time. Raises ServerError."""
+    texts = (d.pages("count") for d in dialects(wanted, PROBE_STEP, book))
+    answers = await together(server.query(f"count({text})", wanted.at) for text in texts if text is not None)
+    return sum(round(one.values[-1][1]) for answer in answers for one in answer.series)
 
 
 def _step(pages: Sequence[float | None], window: float) -> float:

@@ -122,7 +122,7 @@ def _test(alert: Alert, interval: float) -> dict[str, Any]:
 
 def _series_of(alert: Alert) -> tuple[str, dict[str, str]]:
     """A series that the alert looks at, and the labels it fires with."""
-    selector = alert.expr.removesuffix(" == 1")
+    selector = alert.expr.removesuffix(" == 1").removeprefix("max without (confidence) (").removesuffix(")")
     labels = dict(part.split("=", 1) for part in RANK.split(","))
     fixed = {key: value.strip('"') for key, value in labels.items()}
     extra, own = ("", {}) if "severity" in alert.labels else (',severity="critical"', {"severity": "critical"})

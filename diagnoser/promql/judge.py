@@ -119,7 +119,7 @@ def _whole(
 
 
 def _peers(found: Fleet, which: Sequence[int]) -> list[dict[str, SignalValue]]:
-    names = ("l1_used_ratio_mean", "running_mean_requests")
+    names = ("l1_used_ratio_mean", "running_mean_requests", "l1_capacity_tokens")
     rows: list[Row] = [
         {n: SignalValue(n, "", found.columns[n][i]) for n in names if n in found.columns}
         for i in range(len(found.ranks))

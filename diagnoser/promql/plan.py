@@ -24,6 +24,7 @@ SHOWN = (
     "running_mean_requests",
     "l1_used_ratio_mean",
     "l1_used_ratio_last",
+    "l1_capacity_tokens",
     "ttft_p99_low_seconds",
     "ttft_p99_high_seconds",
 )

@@ -22,7 +22,7 @@ from diagnoser.signals.promql import Ask, of_signals
 
 PREFIX = "rank:diagnoser_"
 """What every recorded series of all families begins with."""
-STATED = (*SHOWN, "l1_capacity_tokens", "l1_used_ratio_max", "running_top_requests", "scrapes", "l2_resident_ratio")
+STATED = (*SHOWN, "l1_used_ratio_max", "running_top_requests", "scrapes", "l2_resident_ratio")
 """Signals that are recorded for all families together, for tables, dashboards and the words of alerts."""
 
 
@@ -178,7 +178,23 @@ class Recorder:
             text = f"({text} unless {_any(done)})" if done else text
             if more is not None:
                 done.append(more)
-            yield Record(self.of("verdict"), f"{text} ^ 0", {**labels, "severity": severity})
+            yield from self._by_confidence(rule, text, {**labels, "severity": severity}, words)
+
+    def _by_confidence(self, rule: VerdictRule, text: str, labels: Mapping[str, str], words: Words) -> Iterator[Record]:
+        """high: direct evidence and every look-alike answered no; low: suspected, or neither of the two."""
+        direct = _any([self._gave(check, "yes") for check in rule.direct]) if rule.direct else self._everyone()
+        excluded = " and ".join([self._everyone(), *(self._gave(check, "no") for check in rule.exclude)])
+        suspected = sets(rule.suspected, words).true if rule.suspected is not None else None
+        doubtful = f"({text} and {suspected})" if suspected else None
+        text = f"({text} unless {suspected})" if suspected else text
+        both, either = f"({direct} and {excluded})", f"({direct} or ({excluded}))"
+        texts = {"high": [f"({text} and {both})"], "medium": [], "low": [doubtful] if doubtful else []}
+        if rule.direct or rule.exclude:
+            texts["medium"].append(f"({text} and {either} unless {both})")
+            texts["low"].append(f"({text} unless {either})")
+        for confidence, found in texts.items():
+            if found:
+                yield Record(self.of("verdict"), f"{_any(found)} ^ 0", {**labels, "confidence": confidence})
 
     def _gave(self, check: str, answer: str) -> str:
         of_check = f'max without (check) ({self.of("check")}{{check="{check}"}})'
@@ -219,7 +235,7 @@ def groups(dialects: Sequence[FamilyDialect], book: Rulebook) -> tuple[Group, ..
 
 
 def _together(recorders: Sequence[Recorder]) -> Iterator[Record]:
-    """With the labels job, instance, model and rank, whatever the engine calls them."""
+    """With the labels job, instance, family, model and rank, whatever the engine calls them."""
     names = [name for name in STATED if any(name in r.able for r in recorders)]
     for what in ("verdict", "share", "check", "l2_state", "blocked_ratio", *names):
         texts = [_common(r, what) for r in recorders if what not in names or what in r.able]
@@ -229,6 +245,7 @@ def _together(recorders: Sequence[Recorder]) -> Iterator[Record]:
 def _common(recorder: Recorder, what: str) -> str:
     rank = recorder.dialect.family.served.rank_label
     model = f'label_replace({recorder.of(what)}, "model", "$1", "model_name", "(.*)")'
+    model = f'label_replace({model}, "family", "{recorder.family}", "", "")'
     named = f'label_replace(label_replace({model}, "rank", "0", "", ""), "rank", "$1", "{rank}", "(.+)")'
     return f"max without (model_name, {rank}) ({named})"
 

@@ -12,7 +12,10 @@ from diagnoser.model import EngineId, SignalValue
 from diagnoser.signals.table import Row
 from diagnoser.signals.view import mean
 
-NAMES = ("peers", "peer_used_lead_ratio", "peer_running_lead_ratio", "peer_running_total_requests")
+LEADS = ("peer_used_lead_ratio", "peer_running_lead_ratio", "peer_running_total_requests")
+MODEL = ("model_used_min_ratio", "model_used_max_ratio", "model_used_ratio", "model_free_tokens")
+NAMES = ("peers", *LEADS, *MODEL)
+UNITS = {"peer_running_total_requests": "requests", "model_free_tokens": "tokens"}
 ALONE = "no other rank or replica of this model was diagnosed together with it"
 
 
@@ -25,32 +28,59 @@ def compare(engines: Sequence[EngineId], ends: Sequence[float], rows: Sequence[R
         groups[(engine.model or engine.target, round(end))].append(i)
     out: list[dict[str, SignalValue]] = [{} for _ in rows]
     for members in groups.values():
+        columns = _Columns(rows, members)
         for i in members:
-            out[i] = _among(rows, i, members)
+            out[i] = _among(rows, i, columns)
     return out
 
 
-def _among(rows: Sequence[Row], i: int, members: list[int]) -> dict[str, SignalValue]:
-    found = {"peers": SignalValue("peers", "ranks", float(len(members) - 1))}
-    if len(members) < 2:
-        return found | {name: SignalValue(name, "ratio", None, ALONE) for name in NAMES[1:]}
-    used, running = _column(rows, members, "l1_used_ratio_mean"), _column(rows, members, "running_mean_requests")
-    if i in used and len(used) > 1:
-        lead = used[i] - mean(list(used.values()))
-        found["peer_used_lead_ratio"] = SignalValue(
-            "peer_used_lead_ratio", "ratio", lead, "", _series(rows[i], "l1_used_ratio_mean")
-        )
-    total = sum(running.values())
-    if i in running and len(running) > 1:
-        lead = running[i] / total - 1 / len(running) if total > 0 else 0.0
-        series = _series(rows[i], "running_mean_requests")
-        found["peer_running_lead_ratio"] = SignalValue("peer_running_lead_ratio", "ratio", lead, "", series)
-        found["peer_running_total_requests"] = SignalValue("peer_running_total_requests", "requests", total, "", series)
-    missing = {n: SignalValue(n, "ratio", None, "a peer does not export it") for n in NAMES if n not in found}
-    return found | missing
+class _Columns:
+    """What is compared of the ranks of one model, and what they add up to."""
+
+    def __init__(self, rows: Sequence[Row], members: Sequence[int]) -> None:
+        self.members = members
+        self.used = _column(rows, members, "l1_used_ratio_mean")
+        self.running = _column(rows, members, "running_mean_requests")
+        self.used_mean = mean(list(self.used.values())) if self.used else 0.0
+        self.total = sum(self.running.values())
+        self.model = self._model(_column(rows, members, "l1_capacity_tokens"))
+
+    def _model(self, capacity: dict[int, float]) -> dict[str, float]:
+        """Coldest, hottest, and how much of the pools together is held; tokens only where every size is known."""
+        if not self.used:
+            return {}
+        found = {"model_used_min_ratio": min(self.used.values()), "model_used_max_ratio": max(self.used.values())}
+        if set(capacity) < set(self.used):
+            return found | {"model_used_ratio": self.used_mean}
+        held = sum(self.used[i] * capacity[i] for i in self.used)
+        size = sum(capacity[i] for i in self.used)
+        return found | {"model_used_ratio": held / size if size else 0.0, "model_free_tokens": size - held}
 
 
-def _column(rows: Sequence[Row], members: list[int], name: str) -> dict[int, float]:
+def _among(rows: Sequence[Row], i: int, among: _Columns) -> dict[str, SignalValue]:
+    found = {"peers": SignalValue("peers", "ranks", float(len(among.members) - 1))}
+    if len(among.members) < 2:
+        return found | {name: SignalValue(name, _unit(name), None, ALONE) for name in NAMES[1:]}
+    values = dict(among.model)
+    if i in among.used and len(among.used) > 1:
+        values["peer_used_lead_ratio"] = among.used[i] - among.used_mean
+    if i in among.running and len(among.running) > 1:
+        fair = 1 / len(among.running)
+        values["peer_running_lead_ratio"] = among.running[i] / among.total - fair if among.total > 0 else 0.0
+        values["peer_running_total_requests"] = among.total
+    for name in NAMES[1:]:
+        value, source = values.get(name), "running_mean_requests" if "running" in name else "l1_used_ratio_mean"
+        missing = "" if value is not None else "a peer does not export it"
+        series = _series(rows[i], source) if value is not None else ()
+        found[name] = SignalValue(name, _unit(name), value, missing, series)
+    return found
+
+
+def _unit(name: str) -> str:
+    return UNITS.get(name, "ratio")
+
+
+def _column(rows: Sequence[Row], members: Sequence[int], name: str) -> dict[int, float]:
     return {i: v.value for i in members if (v := rows[i].get(name)) is not None and v.value is not None}
 
 

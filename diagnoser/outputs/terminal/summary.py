@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.text import Text
@@ -12,6 +13,8 @@ from diagnoser.outputs.base import Look, urgency, worst_first
 from diagnoser.outputs.terminal.page import URGENCY, fitted, wrapped
 from diagnoser.units import count, duration, percent
 
+ROWS = 50
+"""Engines in the table, unless all are asked for."""
 HEADS = ("closed", "wait", "used", "TTFT P99", "page")
 WIDTHS = (8, 6, 7, 15, 6)
 ARROWS = {"rising": " ↑", "recovering": " ↓"}
@@ -34,10 +37,9 @@ def summary(diagnoses: Sequence[Diagnosis], look: Look, ages: Ages | None = None
     many = several_ranks(diagnoses)
     columns = len(HEADS) if ages is not None else len(HEADS) - 1
     heads, widths = HEADS[:columns], WIDTHS[:columns]
-    rows = [
-        (_name(d, many), short_headline(d), _numbers(d, ages)[:columns], URGENCY[urgency(d)])
-        for d in worst_first(diagnoses)
-    ]
+    listed = worst_first(diagnoses)
+    listed = listed if look.verbose else listed[:ROWS]
+    rows = [(_name(d, many), short_headline(d), _numbers(d, ages)[:columns], URGENCY[urgency(d)]) for d in listed]
     room = look.width - 2 - sum(widths)
     verdict = min(max(len(row[1]) for row in rows) + 1, max(room - 12, room // 2))
     name = min(max(8, *(len(row[0]) + 1 for row in rows)), room - verdict)
@@ -46,7 +48,17 @@ def summary(diagnoses: Sequence[Diagnosis], look: Look, ages: Ages | None = None
     for engine, headline, numbers, style in rows:
         line = Text("  ").append(_short(engine, name - 1) + " ").append(fitted(headline, verdict - 1) + " ", style)
         out.append(line.append("".join(f"{text:>{width}}" for text, width in zip(numbers, widths, strict=True))))
-    return out + _hot(diagnoses, many, look)
+    return out + _rest(diagnoses, len(listed), look) + _hot(diagnoses, many, look)
+
+
+def _rest(diagnoses: Sequence[Diagnosis], listed: int, look: Look) -> list[Text]:
+    """Those that the table has no room for, by verdict."""
+    left = worst_first(diagnoses)[listed:]
+    if not left:
+        return []
+    counts = Counter(short_headline(one) for one in left)
+    text = ", ".join(f"{number:,} {headline}" for headline, number in counts.most_common())
+    return wrapped(f"{len(left):,} more: {text}.", look.width, Text("  ", "dim"))
 
 
 def short_headline(diagnosis: Diagnosis) -> str:
@@ -89,11 +101,36 @@ def silent(diagnoses: Sequence[Diagnosis], look: Look) -> list[Text]:
     return out
 
 
+HOT = 3
+"""Hot ranks that are named."""
+
+
 def _hot(diagnoses: Sequence[Diagnosis], many: frozenset[str], look: Look) -> list[Text]:
+    """Per model with hot ranks: the spread, the hottest and the coldest, and whether there is room elsewhere."""
+    models: dict[str, list[Diagnosis]] = {}
+    for one in diagnoses:
+        models.setdefault(one.engine.model or one.engine.target, []).append(one)
     out = []
-    for diagnosis in diagnoses:
-        for finding in diagnosis.findings:
-            if finding.code == "imbalance":
-                text = f"{_name(diagnosis, many)}: {finding.text}"
-                out += wrapped(text, look.width, Text("  ").append("Hot  ", "bold yellow"))
+    for model, ranks in models.items():
+        hot = [one for one in ranks if any(finding.code == "imbalance" for finding in one.findings)]
+        if hot:
+            text = f"{model}, {len(ranks)} ranks: {_spread(ranks, hot, many)}"
+            out += wrapped(text, look.width, Text("  ").append("Hot  ", "bold yellow"))
     return out
+
+
+def _spread(ranks: Sequence[Diagnosis], hot: Sequence[Diagnosis], many: frozenset[str]) -> str:
+    used = [(value, one) for one in ranks if (value := words.signal(one, "l1_used_ratio_mean")) is not None]
+    named = ", ".join(_name(one, many) for one in hot[:HOT]) + (f" and {len(hot) - HOT} more" if len(hot) > HOT else "")
+    if len(used) < 2:
+        return f"{named} runs more than its share."
+    (low, coldest), (high, hottest) = min(used, key=_first), max(used, key=_first)
+    together, free = (words.signal(hot[0], name) for name in ("model_used_ratio", "model_free_tokens"))
+    ends = f"{percent(low)} of the pool held at {_name(coldest, many)}, {percent(high)} at {_name(hottest, many)}"
+    room = "" if together is None else f"; together {percent(together)}"
+    room += "" if free is None else f", {count(free)} tokens free"
+    return f"{ends}{room}. Hot: {named}."
+
+
+def _first(item: tuple[float, Diagnosis]) -> float:
+    return item[0]
