@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -105,6 +106,8 @@ async def silences(request: Request) -> list[SilenceItem]:
 @router.post("/silences", summary="Silence", status_code=201, responses=NOT_STORED)
 async def silence(request: Request, wish: NewSilence) -> SilenceItem:
     """No message about what matches goes out until it ends; verdicts go on."""
+    if wish.ends_at is not None and wish.ends_at <= time.time():
+        raise Problem(422, "The silence would be over already: `until` lies in the past.")
     try:
         return SilenceItem.model_validate((await _alerting(request).silences.add(wish)).as_data())
     except HistoryError as error:

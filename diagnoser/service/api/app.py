@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from diagnoser.service.api import (
     alerting,
@@ -19,6 +19,7 @@ from diagnoser.service.api import (
     openapi,
     problems,
     rules,
+    strict,
     timeline,
 )
 from diagnoser.service.api.jobs import Jobs
@@ -35,14 +36,17 @@ ROUTERS = (health, timeline, engines, events, rules, diagnose, alerting, config,
 
 def create_app(service: Service) -> FastAPI:
     """The application for a service. Starts nothing. UsageError if the tokens cannot be read."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=openapi.URL, lifespan=_lifespan, redirect_slashes=False)
+    app = FastAPI(
+        docs_url=None, redoc_url=None, openapi_url=openapi.URL, lifespan=_lifespan, redirect_slashes=False,
+        dependencies=[Depends(strict.once)],
+    )  # fmt: skip
     app.state.service, app.state.jobs = service, Jobs()
     app.state.events = Events(service)
     app.state.metrics = Metrics(service, app.state.events)
     app.state.guard = Guard(service.config.web, app.state.metrics.observe)
     for module in ROUTERS:
         app.include_router(module.router)
-    problems.install(app)
+    problems.install(app, lambda path: strict.methods(app, path))
     openapi.describe(app)
     app.add_middleware(GuardLayer, guard=app.state.guard)
     return app

@@ -35,7 +35,11 @@ BODY = {
     }
 }
 Count = Annotated[int | None, Field(ge=1, le=2**20)]
-Text = Annotated[str | None, Field(max_length=40)]
+Size = Annotated[
+    str | None,
+    Field(max_length=40, pattern=r"^[0-9]{1,15}(\.[0-9]{1,6})? ?([kKmMgGtT][iI]?)?[bB]?$", examples=["60GiB"]),
+]
+Tokens = Annotated[str | None, Field(max_length=40, pattern=r"^[0-9]{1,12}(\.[0-9]{1,6})?[kKmM]?$", examples=["32K"])]
 
 
 class Wish(BaseModel):
@@ -82,7 +86,7 @@ async def _kept(request: Request) -> AsyncIterator[Path]:
                 file.write(chunk)
             size = file.tell()
         if not size:
-            raise Problem(422, "Send a metrics page or a recording as the body, or name a target.", "unusable-upload")
+            raise Problem(422, "Send a metrics page or a recording as the body, or name a target.", "unusable-input")
         yield path
 
 
@@ -134,18 +138,18 @@ class CapacityWish(BaseModel):
     dp: Annotated[int, Field(ge=1, le=4096)] = 1
     kv_dtype: Annotated[str, Field(max_length=40)] = "auto"
     block_size: Count = None
-    max_model_len: Text = None
+    max_model_len: Tokens = None
     max_num_seqs: Count = None
-    pool_bytes: Text = None
-    pool_total: Text = None
-    gpu_memory: Text = None
+    pool_bytes: Size = None
+    pool_total: Size = None
+    gpu_memory: Size = None
     memory_fraction: Annotated[float | None, Field(gt=0, le=1)] = None
-    weights: Text = None
-    reserve: Text = None
-    prompt: Text = None
-    output: Text = None
-    max_tokens: Text = None
-    observed_tokens: Text = None
+    weights: Size = None
+    reserve: Size = None
+    prompt: Tokens = None
+    output: Tokens = None
+    max_tokens: Tokens = None
+    observed_tokens: Tokens = None
 
 
 CAPACITY: dict[int | str, dict[str, Any]] = {

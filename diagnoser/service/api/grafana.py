@@ -12,6 +12,7 @@ from diagnoser.service.api import models, views
 from diagnoser.service.api.engines import Text
 from diagnoser.service.api.grafanaquery import Fleet, Ranged, fleet_row, milliseconds, values
 from diagnoser.service.api.problems import Problem
+from diagnoser.service.api.timeline import check_kept
 from diagnoser.service.board import Entry, Key
 from diagnoser.service.history import KEY_SIGNALS
 
@@ -158,9 +159,7 @@ SIGNALS = _rows({"time": 1795976065000, "engine": models.ENGINE, "signal": "wait
 async def signals(request: Request, wanted: Annotated[Signals, Query()]) -> list[Row]:
     """A row an engine, signal and step; without `signal` all that are kept."""
     names = sorted(values(wanted.signal)) or list(KEY_SIGNALS)
-    unknown = [name for name in names if name not in KEY_SIGNALS]
-    if unknown:
-        raise Problem(422, f"The history does not keep {unknown[0]!r}; it keeps {', '.join(KEY_SIGNALS)}.")
+    check_kept(names)
     found = await _series(request, wanted, names)
     return [
         {"time": milliseconds(at), "engine": key.id, "signal": name, "value": value}

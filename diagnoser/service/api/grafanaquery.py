@@ -11,7 +11,6 @@ from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from diagnoser.outputs.base import urgency
-from diagnoser.service.api.problems import Problem
 from diagnoser.service.api.timeline import MAX_POINTS, MAX_SECONDS
 from diagnoser.service.board import Entry, Key
 
@@ -99,13 +98,11 @@ class Ranged(Fleet):
 
     @property
     def spans(self) -> tuple[float, float, float]:
-        """start, end, step in seconds. Raises Problem if they are too many steps."""
+        """start, end, step in seconds: a step that would make too many points is made larger."""
         end = time.time() if self.to is None else self.to / 1000
         start = max(0.0, end - 3600.0) if self.from_ is None else self.from_ / 1000
         step = max(1.0, (end - start) / 300 if self.interval_ms is None else self.interval_ms / 1000)
-        if (end - start) / step > MAX_POINTS:
-            raise Problem(422, f"More than {MAX_POINTS} steps: ask for a larger interval_ms or a shorter range.")
-        return start, end, step
+        return start, end, max(step, (end - start) / MAX_POINTS)
 
 
 def milliseconds(at: float) -> int:

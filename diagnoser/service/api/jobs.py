@@ -60,6 +60,6 @@ def _answer(out: bytes) -> dict[str, Any]:
         raise Problem(422, reason, "too-much-work") from None
     if "error" in answer:
         sentence = str(answer["error"])
-        raise Problem(422, sentence[:1].upper() + sentence[1:], "unusable-upload")
+        raise Problem(422, sentence[:1].upper() + sentence[1:], "unusable-input")
     result: dict[str, Any] = answer["result"]
     return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -70,14 +70,19 @@ def problem(
     return Response(json.dumps(document, ensure_ascii=False), status, fixed, MEDIA_TYPE)
 
 
-def install(app: FastAPI) -> None:
-    """Answers of FastAPI and Starlette in the same form."""
+def install(app: FastAPI, methods: Callable[[str], str]) -> None:
+    """Answers of FastAPI and Starlette in the same form. `methods` tells what is possible at a path."""
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
         if isinstance(error, Problem):
             return error.response()
-        return problem(error.status_code, _sentence(request, error), headers=error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = methods(request.url.path) or headers.get("Allow", "")
+        return problem(
+            error.status_code, _sentence(request, error.status_code, str(error.detail), headers), headers=headers
+        )
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -86,13 +91,12 @@ def install(app: FastAPI) -> None:
         return problem(422, f"The request is not valid: {said}.", errors=places)
 
 
-def _sentence(request: Request, error: HTTPException) -> str:
-    if error.status_code == 404:
+def _sentence(request: Request, status: int, detail: str, headers: Mapping[str, str]) -> str:
+    if status == 404:
         return f"There is nothing at {request.url.path}; /api/v1/openapi.json lists what there is."
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "another method")
-        return f"{request.method} is not possible at {request.url.path}: {allowed} is."
-    return str(error.detail)
+    if status == 405:
+        return f"{request.method} is not possible at {request.url.path}; these are: {headers['Allow']}."
+    return detail
 
 
 def _where(location: Sequence[Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, WithJsonSchema, model_validator
 
 from diagnoser.service.api import models, views
 from diagnoser.service.api.engines import EngineId, Text
@@ -19,6 +20,9 @@ MAX_POINTS = 11_000
 """Points of one answer and series, as Prometheus limits a range query."""
 MAX_SECONDS = 1e11
 Time = Annotated[float, Query(ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
+
+
+Signal = Annotated[Text, WithJsonSchema({"type": "string", "enum": list(KEY_SIGNALS)})]
 
 
 class Range(BaseModel):
@@ -53,12 +57,10 @@ class Steps(Range):
 
     @property
     def spans(self) -> tuple[float, float, float]:
-        """start, end, step. Raises Problem if they are too many steps."""
+        """start, end, step: a step that would make too many points is made larger."""
         start, end = self.since, self.until
         step = max(1.0, (end - start) / 300) if self.step is None else self.step
-        if (end - start) / step > MAX_POINTS:
-            raise Problem(422, f"More than {MAX_POINTS} steps: ask for a larger step or a shorter range.")
-        return start, end, step
+        return start, end, max(step, (end - start) / MAX_POINTS)
 
 
 class VerdictSteps(Steps):
@@ -70,7 +72,7 @@ class VerdictSteps(Steps):
 class SignalSteps(Steps):
     """Which signals."""
 
-    signal: Annotated[list[Text], Query(description=f"Any of {', '.join(KEY_SIGNALS)}.")] = list(KEY_SIGNALS)
+    signal: list[Signal] = list(KEY_SIGNALS)
 
 
 class TransitionRange(Range):
@@ -99,14 +101,19 @@ async def verdicts(request: Request, wanted: Annotated[VerdictSteps, Query()]) -
     return models.VerdictHistory(start=start, end=end, step=step, points=found)
 
 
+def check_kept(names: Iterable[str]) -> None:
+    """Problem 404 for a signal that is not kept."""
+    unknown = [name for name in names if name not in KEY_SIGNALS]
+    if unknown:
+        kept = ", ".join(KEY_SIGNALS)
+        raise Problem(404, f"The history does not keep {unknown[0]!r}; it keeps {kept}.", "no-such-signal")
+
+
 @router.get("/engines/{engine:path}/signals", summary="Signals of one engine over a range")
 async def signals(request: Request, engine: EngineId, wanted: Annotated[SignalSteps, Query()]) -> models.SignalHistory:
     """Their mean in each step; those that are kept are few, and the default is all of them."""
     service, (start, end, step) = views.service_of(request), wanted.spans
-    unknown = [name for name in wanted.signal if name not in KEY_SIGNALS]
-    if unknown:
-        kept = ", ".join(KEY_SIGNALS)
-        raise Problem(422, f"The history does not keep {unknown[0]!r}; it keeps {kept}.", "no-such-signal")
+    check_kept(wanted.signal)
     key = Key.parse(engine)
     found = await service.history.signals(key, list(dict.fromkeys(wanted.signal)), start, end, step)
     if service.board.get(key) is None and not any(found.values()):

@@ -8,12 +8,14 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
 
 from diagnoser.data import data_dir
+from diagnoser.errors import UsageError
 from diagnoser.model import Diagnosis
 from diagnoser.replay import instant, span
 from diagnoser.rulebook.load import load
@@ -22,7 +24,7 @@ from diagnoser.service.board import Transition
 from diagnoser.service.config import Config
 from diagnoser.service.history import History
 from diagnoser.service.service import Service
-from diagnoser.service.states import ReloadResult, TargetState
+from diagnoser.service.states import TargetState
 from diagnoser.sources.recording import open_recording
 
 T = TypeVar("T")
@@ -54,9 +56,15 @@ class World(Service):
     """A service that polls nothing: the test says what was evaluated."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__(lambda: config)
+        self.file, self.refusal = config, ""
+        super().__init__(self._read)
         self.book = book()
-        self.reload_to: ReloadResult | None = None
+
+    def _read(self) -> Config:
+        """What stands in the file now, or why it cannot be read."""
+        if self.refusal:
+            raise UsageError(self.refusal)
+        return self.file
 
     async def begin(self) -> None:
         self.history = await History.open(self.config.history.path, 7 * 86400.0, 2**30)
@@ -131,3 +139,37 @@ def serve(settings: Mapping[str, Any] | None = None, history: Path | None = None
         thread.join()
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+class Elsewhere:
+    """A small HTTP server of the test: answers everything with `status`, `headers` and `body`, and notes who asked."""
+
+    def __init__(self, body: bytes = b"", status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        self.asked: list[tuple[str, str]] = []
+        """(path, Host header)"""
+        answers = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                answers.asked.append((self.path, self.headers["Host"]))
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Silent."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    def __enter__(self) -> Elsewhere:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
