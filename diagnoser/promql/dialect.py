@@ -20,6 +20,8 @@ from diagnoser.signals.base import Params, scalar
 from diagnoser.signals.promql import Ask
 
 UP = "up"
+AT_THE_EDGE = "1e-18"
+"""A quantile so small that interpolation adds nothing to the lower edge of the bucket."""
 FAILURES_SEEN = 3
 """Polls in a row that `failed_at_end` can tell: as many as `unreachable` needs."""
 
@@ -103,31 +105,37 @@ class FamilyDialect:
             metric, where
         )
 
-    def _each(self, name: str, shape: Callable[[str], str], suffix: str = "", keep: str = "") -> str | None:
+    def _each(self, name: str, shape: Callable[[str], str], suffix: str = "") -> str | None:
         """The aliases of a reading, best first, each shaped and joined to one element a rank."""
         found = [
             text
             for alias in self.family.readings.get(name, ())
-            if (text := self._alias(alias, shape, suffix, keep)) is not None
+            if (text := self._alias(alias, shape, suffix)) is not None
         ]
         born = self.family.served.unborn.get(name)
         if found and born is not None and (proof := self._proof(parse(born))) is not None:
             found.append(f"({self.constant(0)} and on ({self.place}) {proof})")
         return None if not found else found[0] if len(found) == 1 else "(" + " or ".join(found) + ")"
 
-    def _alias(self, alias: Alias, shape: Callable[[str], str], suffix: str, keep: str) -> str | None:
-        if alias.unit or alias.scope not in ("rank", "server"):
+    def _alias(self, alias: Alias, shape: Callable[[str], str], suffix: str) -> str | None:
+        text = self._joined_series(alias, shape, suffix)
+        if text is None:
             return None
-        metric = alias.metric + suffix
         if alias.scope == "server":
-            take = "sum" if alias.take == "sum" else "max"
-            per_server = f"{take} by ({self.place}{keep}) ({shape(self.server_selector(metric, alias.where))})"
-            text = self._spread(per_server) if keep else self._to_ranks(per_server)
-        else:
-            text = self._joined(alias, shape(self.selector(metric, alias.where)), keep)
+            text = self._to_ranks(text)
         if alias.scale != 1.0:
             text = f"({text} * {alias.scale:g})"
         return self._guarded(alias, text)
+
+    def _joined_series(self, alias: Alias, shape: Callable[[str], str], suffix: str, keep: str = "") -> str | None:
+        """One element a rank, or a server for what only that counts; and a value of the label `keep`."""
+        if alias.unit or alias.scope not in ("rank", "server"):
+            return None
+        metric = alias.metric + suffix
+        if alias.scope == "rank":
+            return self._joined(alias, shape(self.selector(metric, alias.where)), keep)
+        take = "sum" if alias.take == "sum" else "max"
+        return f"{take} by ({self.place}{keep}) ({shape(self.server_selector(metric, alias.where))})"
 
     def _joined(self, alias: Alias, series: str, keep: str) -> str:
         if alias.take != "sum" or not self.family.served.copies:
@@ -137,12 +145,6 @@ class FamilyDialect:
     def _to_ranks(self, per_server: str) -> str:
         """Every rank of a server shows what the server counts as a whole."""
         return f"({self.constant(0)} + on ({self.place}) group_left () {per_server})"
-
-    def _spread(self, per_server: str) -> str:
-        """One server's buckets for each of its ranks is many to many; only servers of one rank can be told."""
-        one = f"(count by ({self.place}) ({self.anchors()}) == 1)"
-        alone = self._to_ranks(one)
-        return f"({per_server} * on ({self.place}) group_left (model_name, {self.family.served.rank_label}) {alone})"
 
     def _guarded(self, alias: Alias, text: str) -> str | None:
         """Only where the release is known to mean this."""
@@ -240,10 +242,15 @@ class FamilyDialect:
         """Ranks of the target."""
         return self._to_ranks(f"count by ({self.place}) ({self.outside().anchors()})")
 
-    def observed(self, name: str, part: str, *, ever: bool = False) -> str | None:
+    def observed(self, name: str, part: str, *, ever: bool = False, before: bool = False) -> str | None:
         """Growth of a histogram."""
         at_end = self.outside()
-        return at_end._each(name, at_end._growth(ever), f"_{part}")
+        return at_end._each(name, at_end._first_page if before else at_end._growth(ever), f"_{part}")
+
+    def _first_page(self, series: str) -> str:
+        """What a series was on the first page of the window."""
+        first = duration(self.span.window - self.span.step)
+        return f"last_over_time({series}[{duration(2 * self.span.step)}]{self.at} offset {first})"
 
     def _growth(self, ever: bool) -> Callable[[str], str]:
         how = "last_over_time" if ever else "increase"
@@ -251,16 +258,27 @@ class FamilyDialect:
 
     def edge(self, name: str, q: float, side: str, *, ever: bool = False) -> str | None:
         """The bucket's edge, by a histogram of one observation that lies in it (quantiles interpolate inside it)."""
-        at_end = self.outside()
-        buckets = at_end._each(name, at_end._growth(ever), "_bucket", ", le")
-        count = at_end.observed(name, "count", ever=ever)
+        here = self.outside()
+        found = [
+            text
+            for alias in self.family.readings.get(name, ())
+            if (text := here._edge_of(alias, q, side, here._growth(ever))) is not None
+        ]
+        return None if not found else found[0] if len(found) == 1 else "(" + " or ".join(found) + ")"
+
+    def _edge_of(self, alias: Alias, q: float, side: str, shape: Callable[[str], str]) -> str | None:
+        buckets = self._joined_series(alias, shape, "_bucket", ", le")
+        count = self._joined_series(alias, shape, "_count")
         if buckets is None or count is None:
             return None
-        step = f"({buckets} >= bool on ({self.labels}) group_left () ({q:g} * ({count} > 0)))"
+        labels = self.place if alias.scope == "server" else self.labels
+        step = f"({buckets} >= bool on ({labels}) group_left () ({q:g} * ({count} > 0)))"
         if side == "low":
-            return f"histogram_quantile(0.000001, {step})"
-        last = f"(count by ({self.labels}) ({step} == 1) == 1)"
-        return f"((histogram_quantile(1, {step}) unless {last}) or {last} * Inf)"
+            edge = f"histogram_quantile({AT_THE_EDGE}, {step})"
+        else:
+            last = f"(count by ({labels}) ({step} == 1) == 1)"
+            edge = f"((histogram_quantile(1, {step}) unless {last}) or {last} * Inf)"
+        return self._guarded(alias, self._to_ranks(edge) if alias.scope == "server" else edge)
 
     def label(self, name: str) -> str | None:
         """A number in a label, by a histogram whose only bucket ends there: `le` is the one label PromQL reads as a
@@ -273,6 +291,14 @@ class FamilyDialect:
         bucket = f'label_replace({series}, "le", "$1", "{name}", "([0-9.]+)")'
         last = f'label_replace({series}, "le", "+Inf", "", "")'
         return self._to_ranks(f"max by ({self.place}) (histogram_quantile(1, {bucket} or {last}))")
+
+    def labelled(self, name: str, value: str) -> str | None:
+        """1 where the configuration says so."""
+        info = self.family.served.info
+        if not info:
+            return None
+        series = self.server_selector(info, {name: value})
+        return self._to_ranks(f"max by ({self.place}) (last_over_time({series}{self.over_window()}) * 0 + 1)")
 
     def trait(self, name: str) -> float | None:
         """As a number."""

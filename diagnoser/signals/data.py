@@ -118,7 +118,12 @@ SIGNALS = (
         "times the process started anew inside the window",
         _restarts,
         promql=First(
-            Expr("({c} > 0) or ({r} > bool 0)", c=Lately("changes", "process_start_seconds"), r=RESETS),
+            Expr(
+                "(({high} > {low}) * 0 + 1) or ({r} > bool 0)",
+                high=Over("max", "process_start_seconds"),
+                low=Over("min", "process_start_seconds"),
+                r=RESETS,
+            ),
             Expr("{r} > bool 0", r=RESETS),
         ),
     ),
@@ -186,6 +191,6 @@ SIGNALS = (
         "seconds",
         "mean time between two pages",
         _interval,
-        promql=Expr("{window_seconds} / {n}", n=Pages("count")),
+        promql=Expr("{window_seconds} / ({n} > 1)", n=Pages("count")),
     ),
 )

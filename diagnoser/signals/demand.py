@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diagnoser.signals.base import Params, Signal, scalar
-from diagnoser.signals.promql import Ask, Cannot, Expr, Observed
+from diagnoser.signals.promql import Ask, Expr, Observed, Over
 from diagnoser.signals.view import Found, Missing, Result, View
 
 
@@ -34,10 +34,11 @@ def _arrivals(view: View, _: Params) -> Result:
 
 
 def _grown(name: str) -> Ask:
+    """Against what the histogram held on the first page; a restart since then leaves nothing to compare with."""
     parts = {"s": ("sum", False), "c": ("count", False), "S": ("sum", True), "C": ("count", True)}
-    asks = {key: Observed(name, part, ever) for key, (part, ever) in parts.items()}
-    now, before = "{s} / ({c} >= {observations_min})", "({S} - {s}) / (({C} - {c}) >= {observations_min})"
-    return Expr(f"({now}) / (({before}) > 0)", **asks)
+    asks = {key: Observed(name, part, before=before) for key, (part, before) in parts.items()}
+    now, earlier = "{s} / ({c} >= {observations_min})", "{S} / ({C} >= {observations_min} and {C} <= {life})"
+    return Expr(f"({now}) / (({earlier}) > 0)", **asks, life=Observed(name, "count", ever=True))
 
 
 SIGNALS = (
@@ -46,7 +47,12 @@ SIGNALS = (
         "ratio",
         "rate of first tokens against the process's lifetime",
         _arrivals,
-        promql=Cannot("it needs the time since the process started, joined to counts since then"),
+        promql=Expr(
+            "({c} / {window_seconds}) / ({before} / ((time() - {window_seconds} - {start}) > {window_seconds}) > 0)",
+            c=Observed("ttft_seconds", "count"),
+            before=Observed("ttft_seconds", "count", before=True),
+            start=Over("last", "process_start_seconds"),
+        ),
     ),
     Signal(
         "prompt_growth_ratio",

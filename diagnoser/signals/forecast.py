@@ -22,9 +22,9 @@ from diagnoser.signals.offered import (
     standing,
     stretch,
 )
-from diagnoser.signals.promql import Cannot, Expr, First, Grew, Lately, Observed, Of, Over, Pages, Start, Unless
+from diagnoser.signals.promql import Ask, Cannot, Expr, First, Grew, Lately, Observed, Of, Over, Pages, Start, Unless
 from diagnoser.signals.requests import WAITING, waiting
-from diagnoser.signals.room import USED_RATIO, free, head_need, used
+from diagnoser.signals.room import FREE, USED_RATIO, free, head_need, used
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 # ---------------------------------------------------------------- when is the pool full
@@ -178,7 +178,8 @@ ADMISSIONS = Unless(
     off=Expr("{c} / {window_seconds}", c=Observed("ttft_seconds", "count")),
 )
 ARRIVALS = Expr(
-    "({admitted} + ({last} - {first} + ({shed} or {last} * 0)) / {window_seconds}) >= 0",
+    "({admitted} + ({last} - {first}) / ({window_seconds} - {step_seconds})"
+    " + ({shed} or {last} * 0) / {window_seconds}) >= 0",
     admitted=ADMISSIONS,
     last=Over("last", WAITING),
     first=Start(WAITING),
@@ -204,15 +205,34 @@ SERVED = Unless(
     ),
     off=Expr("{t} / {window_seconds} / {length}", t=Grew("generation_tokens_total"), length=Of("output_mean_tokens")),
 )
-HELD = Expr("{u} * {c}", u=Over("avg", USED_RATIO), c=Of("l1_capacity_tokens"))
+HELD = Unless(
+    "single_pool",
+    on=Expr("{u} * {c}", u=Over("avg", USED_RATIO), c=Of("l1_capacity_tokens")),
+    off=Over("avg", "l1_used_tokens"),
+)
 STANDING = Expr("{share} >= bool {queue_standing_most}", share=Over("avg", Expr("{w} > bool 0", w=WAITING)))
+def _fit(reading: str) -> Ask:
+    """R squared = slope^2 var(t) / var(u); n times a step apart have the variance step^2 (n^2 - 1) / 12."""
+    return Expr(
+        "clamp_max({d} ^ 2 * {step_seconds} ^ 2 * (({n} >= 3) ^ 2 - 1) / 12 / ({v} > 0), 1)"
+        " or ({v} * 0 and ({n} >= 3))",
+        d=Lately("deriv", reading),
+        v=Over("stdvar", reading),
+        n=Pages("count"),
+    )
+
+
 MOST = Expr(
-    "({served} and ({standing} == 1)) or ({pool_used_most} * {c} / ({cost} > 0))",
+    "({served} > 0) * (({standing} == 1) or ({pool_used_most} / ({used} > 0)))",
     served=Of("service_rate"),
     standing=Of("queue_standing"),
-    c=Of("l1_capacity_tokens"),
-    cost=Of("token_seconds_per_request"),
+    used=Unless(
+        "single_pool",
+        on=Over("avg", USED_RATIO),
+        off=Expr("{u} / ({c} > 0)", u=Over("avg", "l1_used_tokens"), c=Of("l1_capacity_tokens")),
+    ),
 )
+"""`_most` above: the size of the pool cancels out of capacity / cost."""
 SIGNALS = (
     Signal(
         "time_to_exhaustion_seconds",
@@ -220,12 +240,23 @@ SIGNALS = (
         "until a typical prompt finds no room if the pool fills on along a straight line",
         _exhaustion,
         promql=Expr(
-            "clamp_min(1 - {used} - ({need} / {c} or {used} * 0), 0) / ({d} > 0)"
-            " and ({fit} >= {trend_fit_min}) and ({n} >= {trend_points_min})",
-            used=Over("last", USED_RATIO),
-            need=Of("head_need_tokens"),
-            c=Of("l1_capacity_tokens"),
-            d=Lately("deriv", "l1_used_ratio"),
+            "{room} and ({fit} >= {trend_fit_min}) and ({n} >= {trend_points_min})",
+            room=Unless(
+                "single_pool",
+                on=Expr(
+                    "clamp_min(1 - {used} - ({need} / {c} or {used} * 0), 0) / ({d} > 0)",
+                    used=Over("last", USED_RATIO),
+                    need=Of("head_need_tokens"),
+                    c=Of("l1_capacity_tokens"),
+                    d=Lately("deriv", "l1_used_ratio"),
+                ),
+                off=Expr(
+                    "clamp_min({free} - ({need} or {free} * 0), 0) / ({d} > 0)",
+                    free=Over("last", FREE),
+                    need=Of("head_need_tokens"),
+                    d=Lately("deriv", "l1_used_tokens"),
+                ),
+            ),
             fit=Of("used_trend_fit_ratio"),
             n=Pages("count"),
         ),
@@ -235,25 +266,29 @@ SIGNALS = (
         "tokens/s",
         "slope of the line through the tokens held",
         lambda v, _: _trend(v, lambda t: t.slope),
-        promql=Expr("{d} * {c}", d=Lately("deriv", "l1_used_ratio"), c=Of("l1_capacity_tokens")),
+        promql=Expr(
+            "{d} and ({n} >= 3)",
+            d=Unless(
+                "single_pool",
+                on=Expr("{d} * {c}", d=Lately("deriv", "l1_used_ratio"), c=Of("l1_capacity_tokens")),
+                off=Lately("deriv", "l1_used_tokens"),
+            ),
+            n=Pages("count"),
+        ),
     ),
     Signal(
         "used_trend_fit_ratio",
         "ratio",
         "share of the variance that the line explains (R squared)",
         lambda v, _: _trend(v, lambda t: t.fit),
-        promql=Expr(
-            "({d} ^ 2 * {window_seconds} ^ 2 / 12) / ({v} > 0) or ({v} * 0)",
-            d=Lately("deriv", "l1_used_ratio"),
-            v=Over("stdvar", "l1_used_ratio"),
-        ),
+        promql=Unless("single_pool", on=_fit("l1_used_ratio"), off=_fit("l1_used_tokens")),
     ),
     Signal(
         "used_trend_points",
         "pages",
         "pages the line goes through",
         lambda v, _: _trend(v, lambda t: float(t.points)),
-        promql=Pages("count"),
+        promql=Expr("{n} >= 3", n=Pages("count")),
     ),
     Signal(
         "arrival_rate",
@@ -295,7 +330,7 @@ SIGNALS = (
         "token-seconds",
         "KV tokens times seconds that a request holds",
         _of_load(lambda f, v, p: Found(f.cost, f.series)),
-        promql=Expr("{held} / ({served} > 0)", held=HELD, served=Of("service_rate")),
+        promql=Expr("{held} / ({served} > 0) and {a}", held=HELD, served=Of("service_rate"), a=Of("arrival_rate")),
     ),
     Signal(
         "resident_tokens_per_request",
@@ -318,14 +353,14 @@ SIGNALS = (
         "requests/s",
         "requests a second that could be served",
         _of_load(lambda f, v, p: Found(_most(f, p), f.series)),
-        promql=MOST,
+        promql=Expr("{most} and {a}", most=MOST, a=Of("arrival_rate")),
     ),
     Signal(
         "rho",
         "ratio",
         "arrivals over what could be served; above 1 the queue grows",
         _of_load(_rho),
-        promql=Expr("{a} / ({m} > 0)", a=Of("arrival_rate"), m=Of("service_rate_max")),
+        promql=Expr("{a} / ({m} > 0)", a=Of("arrival_rate"), m=MOST),
     ),
     Signal(
         "waiting_ahead_requests",

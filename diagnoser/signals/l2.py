@@ -104,7 +104,7 @@ SIGNALS = (
         "ratio",
         "most that can be filled, by all that was ever stored",
         lambda v, _: _resident(v, True),
-        promql=UPPER,
+        promql=First(RESIDENT, UPPER),
     ),
     Signal(
         "l2_held_ratio",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from diagnoser.signals.base import Params, Signal
 from diagnoser.signals.promql import Ask, Cannot, Expr, First, Gauge, Grew
 from diagnoser.signals.tierpages import tier_grew, tier_rate, tier_ratio
@@ -37,22 +39,29 @@ def _reuse_lifetimes(view: View, _: Params) -> Result:
     return Found(gap.value / kept.value, gap.series + kept.series) if kept.value > 0 else Missing("kept for no time")
 
 
-def _rate(counter: str) -> Ask:
-    """A counter that is born with its first event is 0 before it, where there is a tier."""
-    there = First(Expr("({c} > 0)", c=Gauge("l2_capacity")), Gauge("l2_marker"))
-    rate = Expr("{g} / {window_seconds}", g=Grew(counter))
-    return First(rate, Expr("({there} * 0) unless {rate}", there=there, rate=rate)) if counter in _BORN_LATE else rate
+def _grew(counter: str) -> Ask:
+    """A counter that is born with its first event is 0 before it, where there is a tier of a release that has it."""
+    grew, there = Grew(counter), _BORN_LATE.get(counter)
+    return grew if there is None else First(grew, Expr("({there} * 0) unless {grew}", there=there, grew=grew))
 
 
-_BORN_LATE = ("l2_loaded_total", "l2_stored_total")
+_TIER = First(Expr("({c} > 0)", c=Gauge("l2_capacity")), Gauge("l2_marker"))
+_COUNTS_DROPS = Expr("{tier} and {known}", tier=_TIER, known=Gauge("l2_counts_drops"))
+_BORN_LATE: Mapping[str, Ask] = {
+    "l2_loaded_total": _TIER,
+    "l2_stored_total": _TIER,
+    "l2_dropped_total": _COUNTS_DROPS,
+    "l2_lagged_total": _COUNTS_DROPS,
+}
 
 
 def _moved(name: str, unit: str, meaning: str, counter: str) -> Signal:
-    return Signal(name, unit, meaning, lambda view, _: tier_rate(view, counter), promql=_rate(f"l2_{counter}"))
+    promql = Expr("{g} / {window_seconds}", g=_grew(f"l2_{counter}"))
+    return Signal(name, unit, meaning, lambda view, _: tier_rate(view, counter), promql=promql)
 
 
 def _mean(name: str, unit: str, meaning: str, over: str, under: str, nothing: str) -> Signal:
-    promql = Expr("{a} / ({b} > 0)", a=Grew(f"l2_{over}"), b=Grew(f"l2_{under}"))
+    promql = Expr("{a} / ({b} > 0) and {tier}", a=Grew(f"l2_{over}"), b=Grew(f"l2_{under}"), tier=_TIER)
     return Signal(name, unit, meaning, lambda view, _: tier_ratio(view, over, under, nothing), promql=promql)
 
 
@@ -70,7 +79,7 @@ SIGNALS = (
         "ratio",
         "of what left L1, the share not yet copied to L2",
         _lagged,
-        promql=Expr("{l} / (({l} + {s}) > 0)", l=Grew("l2_lagged_total"), s=Grew("l2_stored_total")),
+        promql=Expr("{l} / (({l} + {s}) > 0)", l=_grew("l2_lagged_total"), s=_grew("l2_stored_total")),
     ),
     _mean(
         "l2_hit_ratio",

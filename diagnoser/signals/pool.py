@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from diagnoser.signals.base import IntervalSignal, Params, Signal
-from diagnoser.signals.promql import Cannot, Expr, Number, Of, Over, Third, Trait, Unless, known
+from diagnoser.signals.promql import (
+    Cannot,
+    Expr,
+    First,
+    IfTold,
+    Labelled,
+    Number,
+    Of,
+    Over,
+    Third,
+    Told,
+    Trait,
+    Unless,
+    known,
+)
 from diagnoser.signals.requests import RUNNING, WAITING, queued
 from diagnoser.signals.room import (
     CAPACITY,
@@ -144,6 +158,8 @@ def _available_ratio(view: View, _: Params) -> Result:
     return Found(available.value / last.pool.capacity, (available.series,))
 
 
+_UNCACHED = Labelled("enable_prefix_caching", "False")
+"""vLLM without a prefix cache: nothing of what is free can be evictable."""
 SIGNALS = (
     Signal(
         "l1_used_ratio_mean",
@@ -193,14 +209,20 @@ SIGNALS = (
         "ratio",
         "share of the pool that is cached and can be reclaimed",
         _evictable_ratio,
-        promql=Expr("{e} / {c}", e=Over("last", "l1_evictable_tokens"), c=Of("l1_capacity_tokens")),
+        promql=First(
+            Expr("{e} / {c}", e=Over("last", "l1_evictable_tokens"), c=Of("l1_capacity_tokens")),
+            Expr("{off} * 0", off=_UNCACHED),
+        ),
     ),
     Signal(
         "l1_available_ratio",
         "ratio",
         "share of the pool that is truly free",
         _available_ratio,
-        promql=Expr("{a} / {c}", a=Over("last", "l1_available_tokens"), c=Of("l1_capacity_tokens")),
+        promql=First(
+            Expr("{a} / {c}", a=Over("last", "l1_available_tokens"), c=Of("l1_capacity_tokens")),
+            Expr("1 - ({used} and {off})", used=Over("last", USED_RATIO), off=_UNCACHED),
+        ),
     ),
     Signal(
         "l1_used_slope",
@@ -341,7 +363,17 @@ INTERVALS = (
                 clip=CLIP,
                 longest=LONGEST,
             ),
-            off=Expr("{free} >= bool {longest}", free=FREE, longest=LONGEST),
+            off=IfTold(
+                "watermark",
+                Expr(
+                    "{free} >= bool ({longest} + {mark} * {c})",
+                    free=FREE,
+                    longest=LONGEST,
+                    mark=Told("watermark"),
+                    c=Of("l1_capacity_tokens"),
+                ),
+                Expr("{free} >= bool {longest}", free=FREE, longest=LONGEST),
+            ),
         ),
     ),
 )

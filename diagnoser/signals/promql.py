@@ -27,6 +27,9 @@ class Dialect(Protocol):
     def stepped(self, name: str) -> str | None:
         """Increase of a counter since the page before; only inside a subquery."""
 
+    def labelled(self, name: str, value: str) -> str | None:
+        """1 for every rank whose configuration series has that label."""
+
     def total(self, names: Sequence[str], ago: float = 0.0) -> str | None:
         """Sum over several gauges or counters, those that a rank has, now or `ago` seconds before."""
 
@@ -42,8 +45,10 @@ class Dialect(Protocol):
     def ranks(self) -> str:
         """How many ranks the target has."""
 
-    def observed(self, name: str, part: str, *, ever: bool = False) -> str | None:
-        """Growth of a histogram's "sum" or "count" over the window; `ever`: since the start."""
+    def observed(self, name: str, part: str, *, ever: bool = False, before: bool = False) -> str | None:
+        """Growth of a histogram's "sum" or "count" over the window; `ever`: since the start; `before`: from the start
+        to the first page of the window.
+        """
 
     def edge(self, name: str, q: float, side: str, *, ever: bool = False) -> str | None:
         """ "low" or "high" edge of the bucket of a quantile."""
@@ -178,13 +183,13 @@ class MaxLately(Ask):
 
 
 class Total(Ask):
-    """Sum of several gauges, those that a rank has."""
+    """Sum of several gauges, those that a rank has; `earlier`: on the page before."""
 
-    def __init__(self, *names: str) -> None:
-        self.names = names
+    def __init__(self, *names: str, earlier: bool = False) -> None:
+        self.names, self.earlier = names, earlier
 
     def text(self, dialect: Dialect) -> str | None:
-        return dialect.total(self.names)
+        return dialect.total(self.names, dialect.step_seconds if self.earlier else 0.0)
 
 
 class Quiet(Ask):
@@ -235,6 +240,18 @@ class Told(Ask):
 
 
 @dataclass(frozen=True, slots=True)
+class IfTold(Ask):
+    """One or the other, by whether the user gave a fact."""
+
+    fact: str
+    on: Ask
+    off: Ask
+
+    def text(self, dialect: Dialect) -> str | None:
+        return (self.off if dialect.fact(self.fact) is None else self.on).text(dialect)
+
+
+@dataclass(frozen=True, slots=True)
 class Grew(Ask):
     """Increase of a counter over the window."""
 
@@ -256,14 +273,15 @@ class Stepped(Ask):
 
 @dataclass(frozen=True, slots=True)
 class Observed(Ask):
-    """Growth of a histogram's sum or count; `ever`: since the start."""
+    """Growth of a histogram's sum or count; `ever`: since the start; `before`: from then to the window's first page."""
 
     name: str
     part: str
     ever: bool = False
+    before: bool = False
 
     def text(self, dialect: Dialect) -> str | None:
-        return dialect.observed(self.name, self.part, ever=self.ever)
+        return dialect.observed(self.name, self.part, ever=self.ever, before=self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +305,17 @@ class Label(Ask):
 
     def text(self, dialect: Dialect) -> str | None:
         return dialect.outside().label(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled(Ask):
+    """1 for ranks whose configuration series has a label of that value."""
+
+    name: str
+    value: str
+
+    def text(self, dialect: Dialect) -> str | None:
+        return dialect.outside().labelled(self.name, self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from diagnoser.signals.base import IntervalSignal, Params, Signal, scalar
 from diagnoser.signals.promql import Expr, First, Grew, Number, Of, Over, Stepped, Third, Told, Trait, known
-from diagnoser.signals.requests import DEFERRED, OUTSIDE, RUNNING, WAITING, deferred, queued, waiting
+from diagnoser.signals.requests import DEFERRED, OUTSIDE, RUNNING, WAITED, WAITING, deferred, queued, waiting
 from diagnoser.signals.view import Found, Missing, Result, View, grown_between, mean
 
 
@@ -174,10 +174,11 @@ def _deferred_ratio(view: View, i: int) -> float | None:
 
 _QUEUED_RUNNING = Over("max", Expr("{r} and ({w} > 0)", r=RUNNING, w=WAITING))
 BATCH = Expr(
-    "({tokens} / {passes}) and ({passes} >= {plateau_passes_min}) and ({w} > 0)",
+    "({tokens} / ({passes} >= {plateau_passes_min})) and ({w} > 0) and ({before} > 0)",
     tokens=Stepped("decode_tokens_total"),
     passes=Stepped("decode_passes_total"),
     w=WAITING,
+    before=WAITED,
 )
 _BATCH_TOP = Expr(
     "round(({most} <= {speculation_factor} * ({gauge} + 1)) - {batch_noise_requests})",

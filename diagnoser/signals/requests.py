@@ -19,6 +19,8 @@ _QUEUE = Total("waiting_requests", "pd_prealloc_queue_requests", *OUTSIDE)
 _NOTHING_YET = Expr("{size} * 0 unless {seen}", size=Gauge("l1_capacity_tokens"), seen=RUNNING)
 WAITING = Unless("born_late", on=First(_QUEUE, _NOTHING_YET), off=_QUEUE)
 """`waiting` below for a metrics server: 0 too where a family's gauges are born with the first request and none is."""
+WAITED = Total("waiting_requests", "pd_prealloc_queue_requests", *OUTSIDE, earlier=True)
+"""The same on the page before."""
 DEFERRED = AnySum(Gauge("waiting_deferred_requests"), Total(*OUTSIDE))
 BUSY = Sum(RUNNING, WAITING)
 

@@ -11,6 +11,7 @@ from diagnoser.signals.promql import (
     First,
     Gauge,
     Grew,
+    IfTold,
     Label,
     Number,
     Observed,
@@ -18,6 +19,7 @@ from diagnoser.signals.promql import (
     Over,
     Ranks,
     Recently,
+    Told,
     Unless,
 )
 from diagnoser.signals.view import Found, Missing, View, grown_between
@@ -151,12 +153,13 @@ CAPACITY = First(
 """Tokens: the three states, the engine's own number, or its blocks without the null block."""
 FREE = Unless(
     "single_pool",
-    on=Expr("(1 - {used}) * {capacity}", used=USED_RATIO, capacity=Of("l1_capacity_tokens")),
+    on=Expr("round((1 - {used}) * {capacity})", used=USED_RATIO, capacity=Of("l1_capacity_tokens")),
     off=First(
         Expr("{e} + {a}", e=_PARTS["e"], a=_PARTS["a"]),
         Expr("{c} - {u}", c=Gauge("l1_capacity_tokens"), u=_PARTS["u"]),
     ),
 )
+"""Whole tokens: a ratio of blocks times their number is not quite one, and a head that just fits would not."""
 PROMPT = First(
     Expr("({p} > 0) / ({c} > 0)", p=Grew("prompt_tokens_total"), c=Observed("ttft_seconds", "count")),
     Expr(
@@ -194,6 +197,16 @@ FITS = Unless(
         output=Of("output_reserve_tokens"),
         need=Of("head_need_tokens"),
     ),
-    off=Expr("{free} >= bool {need}", free=FREE, need=Of("head_need_tokens")),
+    off=IfTold(
+        "watermark",
+        Expr(
+            "{free} >= bool ({need} + {mark} * {c})",
+            free=FREE,
+            need=Of("head_need_tokens"),
+            mark=Told("watermark"),
+            c=Of("l1_capacity_tokens"),
+        ),
+        Expr("{free} >= bool {need}", free=FREE, need=Of("head_need_tokens")),
+    ),
 )
-LONGEST = First(Gauge("context_len"))
+LONGEST = First(Told("max_model_len", "context_len"), Gauge("context_len"))

@@ -9,7 +9,7 @@ prefill.
 from __future__ import annotations
 
 from diagnoser.signals.base import Params, Signal, scalar
-from diagnoser.signals.promql import Ask, Expr, Grew, Number, Observed, Of, Over, Unless, mean_of
+from diagnoser.signals.promql import Ask, Expr, First, Grew, Number, Observed, Of, Over, Unless, mean_of
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 AT_FINISH = ("e2e_seconds", "decode_seconds", "queue_seconds", "prefill_seconds")
@@ -185,10 +185,13 @@ SIGNALS = (
         "seconds",
         "mean wait for a load from L2, estimated (Little)",
         _load,
-        promql=Expr(
-            "{n} * {window_seconds} / ({c} > 0) or ({n} == 0)",
-            n=Over("avg", "kv_fetch_in_progress_requests"),
-            c=Observed("ttft_seconds", "count"),
+        promql=First(
+            Expr("{tier} == 0", tier=Of("l2_present")),
+            Expr(
+                "{n} * {window_seconds} / ({c} > 0) or ({n} == 0)",
+                n=Over("avg", "kv_fetch_in_progress_requests"),
+                c=Observed("ttft_seconds", "count"),
+            ),
         ),
     ),
     Signal(
@@ -196,7 +199,7 @@ SIGNALS = (
         "ratio",
         "that wait against mean TTFT; it lies inside the queue time",
         _load_share,
-        promql=Expr("{l} / ({w} > 0)", l=Of("ttft_load_seconds"), w=WHOLE),
+        promql=Expr("{l} / ({w} > 0) and {q}", l=Of("ttft_load_seconds"), w=WHOLE, q=Of("queue_share_ratio")),
     ),
     Signal(
         "ttft_redo_seconds",

@@ -67,7 +67,7 @@ SIGNALS = (
         "time the head has waited, estimated",
         _queue_age,
         promql=Expr(
-            "{last} / (({c} + {last} - {first}) / {window_seconds} > 0)",
+            "{last} / ({c} / {window_seconds} + ({last} - {first}) / ({window_seconds} - {step_seconds}) > 0)",
             last=Over("last", WAITING),
             first=Start(WAITING),
             c=Observed("ttft_seconds", "count"),

@@ -46,5 +46,6 @@ class Tier:
     """The engine family whose pages carry the series of `served`."""
     served: Mapping[str, tuple[TierSeries, ...]] = field(default_factory=dict)
     """What a metrics server is asked, by reading name: l2_ and a counter of COUNTERS, l2_capacity, l2_resident,
-    l2_marker (there is such a tier), l2_asked_total (look-ups of any connector), l2_none_marker (a page without a tier).
+    l2_marker (there is such a tier), l2_counts_drops (a release that counts them, from the first on), l2_asked_total
+    (look-ups of any connector), l2_none_marker (a page without a tier).
     """

@@ -114,6 +114,7 @@ TIER = Tier(
         "l2_capacity": (TierSeries(_TOTAL),),
         "l2_resident": (TierSeries(_USED),),
         "l2_none_marker": (TierSeries(_FULL_USAGE),),
+        "l2_counts_drops": (TierSeries(_EFFECTIVE),),
         "l2_stored_total": (TierSeries(_STORED, {"pool": _KV}, scope="server"),),
         "l2_loaded_total": (TierSeries(_LOADED, {"pool": _KV}, scope="server"),),
         "l2_dropped_total": (TierSeries(_DROPPED, {"reason": "host_pressure", "pool": _KV}, scope="server"),),

@@ -90,11 +90,16 @@ TIER = Tier(
             TierSeries(f"{_P}load_bytes_total", None, "sum"),
             TierSeries(_OLD_BYTES, {"transfer_type": "CPU_to_GPU"}, "sum"),
         ),
+        "l2_load_bytes_total": (
+            TierSeries(f"{_P}load_bytes_total", None, "sum"),
+            TierSeries(_OLD_BYTES, {"transfer_type": "CPU_to_GPU"}, "sum"),
+        ),
         "l2_load_seconds_total": (
             TierSeries(f"{_P}load_time_total", None, "sum"),
             TierSeries(_OLD_SECONDS, {"transfer_type": "CPU_to_GPU"}, "sum"),
         ),
         "l2_dropped_total": (TierSeries(_REFUSED[0], None, "sum"),),
+        "l2_counts_drops": (TierSeries(_P + _PINNED[0]),),
         "l2_read_total": (TierSeries(_READ, None, "sum"),),
     },
 )
