@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+
+from diagnoser.outputs.contract import SCHEMA, as_data
 from service.web_kit import (
     BOUND,
     HEALTHY,
@@ -18,8 +20,6 @@ from service.web_kit import (
     recorded,
     serve,
 )
-
-from diagnoser.outputs.contract import SCHEMA, as_data
 
 ONE, CALM = "10.0.3.7:8000/0", "10.0.3.8:30000/0"
 
