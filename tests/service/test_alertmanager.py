@@ -69,7 +69,7 @@ async def watching(
 
 def test_an_alert_appears_stays_and_resolves(tmp_path: Path) -> None:
     async def work(am: Alertmanager) -> None:
-        async with watching(am.url) as dog:
+        async with watching(am.url, resend="2s") as dog:
             dog.show(diagnosis())
             (shown,) = await until(am.alerts)
             assert shown["labels"] == LABELS
@@ -199,7 +199,7 @@ def test_what_fires_again_soon_after_its_end_stays(tmp_path: Path) -> None:
     """Ends are repeated, but not those of an alert that is back."""
 
     async def work(am: Alertmanager) -> None:
-        async with watching(am.url) as dog:
+        async with watching(am.url, resend="2s") as dog:
             dog.show(diagnosis())
             await until(am.alerts)
             dog.show(diagnosis("none"))
