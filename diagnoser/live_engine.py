@@ -71,7 +71,7 @@ class Engine:
 
     async def poll(self) -> Scrape:
         """One page. It is kept at once, or, while the configuration is being read, as soon as that is known."""
-        return self.note(await self._fetch())
+        return self.note(await self.fetch())
 
     def note(self, scrape: Scrape) -> Scrape:
         """Keeps one poll, also one that was made elsewhere."""
@@ -84,7 +84,8 @@ class Engine:
         self.keep()
         return scrape
 
-    async def _fetch(self) -> Scrape:
+    async def fetch(self) -> Scrape:
+        """One page or one failure, not kept yet: `note` does that."""
         try:
             self.body = await self.source.fetch()
         except TargetError as error:

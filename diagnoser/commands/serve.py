@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,9 @@ from diagnoser.errors import UsageError
 if TYPE_CHECKING:
     from diagnoser.service.config import Config
     from diagnoser.service.service import Service
+
+SWITCH_SECONDS = 0.001
+"""How long the thread that evaluates may keep the polls waiting; Python's default is 5 ms."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +30,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--data", metavar="DIR", help="folder of the history (default: in memory)")
     group.add_argument("--window", type=duration, metavar="30s", help="what a verdict is about (default 30s)")
     group.add_argument("--evaluate-every", type=duration, metavar="5s", help="time between two verdicts (default 5s)")
-    group.add_argument("--interval", type=duration, metavar="1s", help="time between two pages of URL (default 1s)")
+    group.add_argument("--interval", type=duration, metavar="2s", help="time between two pages of URL (default 2s)")
     group.add_argument("--timeout", type=duration, metavar="5s", help="longest wait for a page of URL (default 5s)")
     group.add_argument("--log-format", choices=("text", "json"), help="lines on stderr (default text)")
     group.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="default info")
@@ -51,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     load = _loader(args, path)
     service = Service(load, None if path is None else path.parent, path)
     logs.set_up(service.config.log)
+    sys.setswitchinterval(SWITCH_SECONDS)
     asyncio.run(_serve(service))
     return 0
 

@@ -105,7 +105,7 @@ class TargetGroup(Strict):
     dns: DnsSd | None = None
     prometheus: PrometheusSource | None = None
     labels: dict[str, str] = {}
-    interval: Seconds = 1.0
+    interval: Seconds = 2.0
     timeout: Seconds = 5.0
     scheme: Literal["http", "https"] = "http"
     path: str = "/metrics"

@@ -24,6 +24,7 @@ from diagnoser.pipeline import History, Thinning, wanted_metrics
 from diagnoser.service.config_base import secret_of
 from diagnoser.service.config_models import TargetGroup, typed_facts
 from diagnoser.service.fetch import AioSource
+from diagnoser.service.lag import LOOK_SECONDS, Lag
 from diagnoser.service.states import TargetState
 from diagnoser.service.stats import Stats
 from diagnoser.sources.exposition import PageParser
@@ -58,6 +59,7 @@ class Tools:
     window: float
     keep: float
     at_once: int
+    lag: Lag
 
 
 class Polled:
@@ -139,8 +141,14 @@ class Polled:
                 self._stats.target(self.spec.name).probes += 1
                 scrape = self.engine.note(Scrape(self.source.target, time.time(), error=self.last_error))
             else:
-                scrape = await self.engine.poll()
+                scrape = await self.engine.fetch()
                 self.engine.body = None
+                if scrape.error is not None:
+                    await asyncio.sleep(LOOK_SECONDS)  # so that a stall that ends now is known
+                    if self._tools.lag.since(began) > self.spec.group.timeout / 4:
+                        self._stats.skipped(self.spec.name, 1, by_us=True)
+                        return 0.0  # the service was stalled: that says nothing of the target
+                self.engine.note(scrape)
             seconds = loop.time() - began
         self._stats.polled(self.spec.name, seconds, scrape.error is not None, scrape.at)
         self._note(scrape)

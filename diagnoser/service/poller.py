@@ -13,6 +13,7 @@ from diagnoser.model import Window
 from diagnoser.service.config_models import Config, TargetGroup
 from diagnoser.service.discovery.base import DiscoveryError, address_of, public_labels
 from diagnoser.service.discovery.watch import Watch
+from diagnoser.service.lag import Lag
 from diagnoser.service.polled import Polled, Spec, Tools
 from diagnoser.service.states import TargetState
 from diagnoser.service.stats import Stats
@@ -45,8 +46,9 @@ class Poller:
     """Polls the targets given by `use`."""
 
     def __init__(self, config: Config, stats: Stats, session: aiohttp.ClientSession, client: httpx.AsyncClient) -> None:
-        self.stats = stats
-        self._tools = _tools(config, stats, session, client)
+        self.stats, self.lag = stats, Lag()
+        self._tools = _tools(config, stats, session, client, self.lag)
+        self.lag.start()
         self.targets: dict[str, Polled] = {}
         self._tiers: list[tuple[TargetGroup, Tiers]] = []
         self._changing = asyncio.Lock()
@@ -56,7 +58,7 @@ class Poller:
         async with self._changing:
             old = self._tools
             same_tools = (old.window, old.keep, old.at_once) == (config.window, config.keep, config.polls_at_once)
-            self._tools = old if same_tools else _tools(config, self.stats, old.session, old.client)
+            self._tools = old if same_tools else _tools(config, self.stats, old.session, old.client, self.lag)
             wanted = specs_of(watches)
             gone = set(self.targets) - set(wanted)
             await asyncio.gather(*(self.targets.pop(name).stop() for name in gone))
@@ -102,6 +104,7 @@ class Poller:
 
     async def stop(self) -> None:
         """Ends all polling."""
+        self.lag.stop()
         stopping: Iterable[Polled | Tiers] = [*self.targets.values(), *(tiers for _, tiers in self._tiers)]
         await asyncio.gather(*(one.stop() for one in stopping))
 
@@ -122,6 +125,6 @@ def enough(one: Polled, end: float, seconds: float) -> bool:
     return first is not None and (one.engine.polls >= FIRST_POLLS or end - first >= seconds)
 
 
-def _tools(config: Config, stats: Stats, session: aiohttp.ClientSession, client: httpx.AsyncClient) -> Tools:
+def _tools(config: Config, stats: Stats, session: aiohttp.ClientSession, client: httpx.AsyncClient, lag: Lag) -> Tools:
     gate, knocking = asyncio.Semaphore(config.polls_at_once), asyncio.Semaphore(KNOCKS_AT_ONCE)
-    return Tools(session, client, stats, gate, knocking, config.window, config.keep, config.polls_at_once)
+    return Tools(session, client, stats, gate, knocking, config.window, config.keep, config.polls_at_once, lag)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diagnoser.errors import DiagnoserError
-from diagnoser.model import Diagnosis, Window
+from diagnoser.model import Diagnosis
 from diagnoser.rulebook.rules import Rulebook
 from diagnoser.service.board import Board, Key, Transition, key_of
 from diagnoser.service.config import Config
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("diagnoser.service")
 Listener = Callable[[tuple[Transition, ...]], None]
+SAY_SLOW_SECONDS = 300.0
 
 
 class Service:
@@ -56,7 +57,7 @@ class Service:
         self.engines = Engines(folder or Path.cwd(), self.stats)
         self._tasks: list[asyncio.Task[None]] = []
         self._reloading = asyncio.Lock()
-        self._evaluated: dict[str, tuple[Window, ...]] = {}
+        self._said_slow = -SAY_SLOW_SECONDS
 
     async def start(self) -> None:
         """Opens the history, begins to poll, to evaluate, to alert and to answer. UsageError if something cannot."""
@@ -110,7 +111,7 @@ class Service:
     # ---------------------------------------------------------------- rounds of evaluation
 
     async def _evaluate(self) -> None:
-        """A round every `evaluate_every`. A round that takes longer delays the next; none is made up for."""
+        """A round every `evaluate_every`, but never more than half of the time: polls and answers need the other."""
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
@@ -120,9 +121,17 @@ class Service:
                 self.stats.evaluation_failures += 1
                 log.exception("round of evaluation failed")
             taken, every = loop.time() - began, self.config.evaluate_every
-            if taken > every:
-                log.warning("evaluation takes longer than evaluate_every", extra={"seconds": round(taken, 2)})
-            await asyncio.sleep(max(every / 10, every - taken))
+            if taken > every / 2 and self.stats.evaluations > 1:
+                self._say_slow(taken)
+            await asyncio.sleep(max(taken, every - taken))
+
+    def _say_slow(self, taken: float) -> None:
+        """Once in a while: it will not be the last round that is slow."""
+        now = time.monotonic()
+        if now - self._said_slow > SAY_SLOW_SECONDS:
+            self._said_slow = now
+            advice = "raise evaluate_every, or poll less often"
+            log.warning("an evaluation took %.1f s: %s", taken, advice, extra={"targets": len(self.targets())})
 
     async def evaluate_once(self, now: float) -> tuple[Transition, ...]:
         """One round: every target that has something new. Returns what changed."""
