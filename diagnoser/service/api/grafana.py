@@ -155,7 +155,7 @@ class Signals(Ranged):
 SIGNALS = _rows({"time": 1795976065000, "engine": models.ENGINE, "signal": "waiting_last_requests", "value": 41.0})
 
 
-@router.get("/signals", summary="Signals over time", responses=SIGNALS)
+@router.get("/signals", summary="Signals over time", responses={**SIGNALS, 404: {"description": "Not kept."}})
 async def signals(request: Request, wanted: Annotated[Signals, Query()]) -> list[Row]:
     """A row an engine, signal and step; without `signal` all that are kept."""
     names = sorted(values(wanted.signal)) or list(KEY_SIGNALS)

@@ -19,10 +19,11 @@ EVERYTHING = frozenset({"", "$__all", "All", "all", ".*", "*"})
 
 def _moment(value: Any) -> Any:
     """Milliseconds as a number or text, or ISO 8601."""
-    if isinstance(value, str) and not value.strip().lstrip("-").replace(".", "", 1).isdigit():
-        found = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000
-    return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        found = datetime.fromisoformat(str(value).strip().replace("Z", "+00:00"))
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000
 
 
 def values(given: Sequence[str]) -> frozenset[str]:
@@ -39,7 +40,9 @@ def values(given: Sequence[str]) -> frozenset[str]:
 
 
 Moment = Annotated[
-    float, BeforeValidator(_moment), Field(ge=0, le=MAX_SECONDS * 1000, allow_inf_nan=False, examples=[1795976065000])
+    float,
+    Field(ge=0, le=MAX_SECONDS * 1000, allow_inf_nan=False, examples=[1795976065000]),
+    BeforeValidator(_moment),
 ]
 Values = list[str]
 """Bounded by the longest request line that the server takes, 64 KiB."""

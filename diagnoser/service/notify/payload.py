@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def _rfc3339(value: object) -> object:
+    """A number would be taken for unix seconds."""
+    if isinstance(value, datetime) or value is None or re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", str(value)):
+        return value
+    raise ValueError("must be a time as RFC 3339 writes it")
+
+
+Rfc3339 = BeforeValidator(_rfc3339)
 
 
 class _Foreign(BaseModel):
@@ -20,8 +31,8 @@ class Alert(_Foreign):
     status: Literal["firing", "resolved"]
     labels: dict[str, str]
     annotations: dict[str, str] = Field(default_factory=dict)
-    starts_at: Annotated[datetime, Field(alias="startsAt")]
-    ends_at: Annotated[datetime | None, Field(alias="endsAt")] = None
+    starts_at: Annotated[datetime, Rfc3339, Field(alias="startsAt")]
+    ends_at: Annotated[datetime | None, Rfc3339, Field(alias="endsAt")] = None
     generator_url: Annotated[str, Field(alias="generatorURL")] = ""
     fingerprint: str = ""
 
