@@ -36,6 +36,7 @@ class Watchdog:
         self._links = Links("")
         self._target_labels: Callable[[Key], Mapping[str, str]] = _no_labels
         self._watches: dict[Name, Watch] = {}
+        self._routes: dict[Name, Route] = {}
         self._absent: dict[Name, float] = {}
         self._waiting: dict[tuple[str, str], float] = {}
         self._silenced: dict[Name, tuple[str, State | None]] = {}
@@ -78,9 +79,10 @@ class Watchdog:
             return None
         self._absent.pop(name, None)
         labels = labels_of(diagnosis, self._target_labels(entry.key))
-        route = plan.route(labels)
+        route = plan.route(labels, diagnosis, self._routes.get(name))
         if route is None:
             return None if told is None else self._end(plan, told, now)
+        self._routes[name] = route
         state = None if told is None else State(told.bottleneck, told.severity)
         watch = replace(self._watches.get(name, Watch()), told=state)
         watch = step(watch, seen(route, diagnosis, state), entry.since, now, times(route))
@@ -175,6 +177,7 @@ class Watchdog:
         await self._told.keep_only({plan.name for plan in self._plans})
         for name in [name for name in self._watches if name[1] not in shown and name not in self.firing]:
             del self._watches[name]
+            self._routes.pop(name, None)
             self._silenced.pop(name, None)
         self._absent = {name: at for name, at in self._absent.items() if name in self.firing}
 

@@ -214,6 +214,27 @@ def test_routes_choose_by_severity_model_target_label_and_bottleneck() -> None:
     asyncio.run(work())
 
 
+def test_a_receiver_is_told_by_the_first_of_its_routes_that_wants_the_verdict() -> None:
+    routes = [
+        {"receivers": ["hook"], "for": "10s", "min_severity": "critical", "group_by": []},
+        {"receivers": ["hook"], "for": "100s", "bottlenecks": ["l1"], "group_by": []},
+    ]
+
+    async def work() -> None:
+        async with watched(routes=routes) as dog:
+            other = diagnosis("slots", "warning", target="b:8000")
+            await dog.sees(100, WARNING, other)
+            assert await dog.lines() == []
+            await dog.sees(10, WARNING, other)
+            assert await dog.lines() == ["hook: firing l1 warning a:8000"]
+            await dog.sees(15, L1, other)
+            assert await dog.lines() == ["hook: resolved l1 warning a:8000, firing l1 critical a:8000"]
+            await dog.sees(15, NONE, other)
+            assert await dog.lines() == ["hook: resolved l1 critical a:8000"]
+
+    asyncio.run(work())
+
+
 def test_what_begins_together_is_one_message_a_group() -> None:
     routes = [{"receivers": ["hook"], "for": "10s", "group_by": ["model"], "group_wait": "15s"}]
 

@@ -30,9 +30,13 @@ class Plan:
         """An Alertmanager keeps the state of alerts itself: it groups, is told again, and is told every end."""
         return self.receiver.alertmanager is not None
 
-    def route(self, labels: Mapping[str, str]) -> Route | None:
-        """The first that wants an engine rank with these labels."""
-        return next((route for route in self.routes if _wants(route, labels)), None)
+    def route(self, labels: Mapping[str, str], diagnosis: Diagnosis, last: Route | None) -> Route | None:
+        """The first that wants this verdict of an engine rank with these labels. If none does, the one that wanted the
+        last (so that its end goes the same way), or the first that would take another verdict of it.
+        """
+        found = [route for route in self.routes if _takes(route, labels)]
+        wanting = next((route for route in found if wants(route, diagnosis)), None)
+        return wanting or (last if last in found else None) or next(iter(found), None)
 
 
 def plans(settings: NotifySettings) -> tuple[Plan, ...]:
@@ -44,7 +48,7 @@ def plans(settings: NotifySettings) -> tuple[Plan, ...]:
     return tuple(plan for plan in found if plan.routes)
 
 
-def _wants(route: Route, labels: Mapping[str, str]) -> bool:
+def _takes(route: Route, labels: Mapping[str, str]) -> bool:
     return (
         _any(route.models, labels.get("model", ""))
         and _any(route.targets, labels.get("target", ""))
@@ -61,10 +65,14 @@ def seen(route: Route, diagnosis: Diagnosis, told: State | None) -> Seen:
     verdict = diagnosis.verdict
     if verdict.bottleneck == "unknown" and told is not None and told.bottleneck != "unknown":
         return "blind"
-    wanted = not route.bottlenecks or verdict.bottleneck in route.bottlenecks
-    if verdict.bottleneck == "none" or not wanted or RANKS[verdict.severity] < RANKS[route.min_severity]:
-        return "good"
-    return State(verdict.bottleneck, verdict.severity)
+    return State(verdict.bottleneck, verdict.severity) if wants(route, diagnosis) else "good"
+
+
+def wants(route: Route, diagnosis: Diagnosis) -> bool:
+    """Is the verdict bad enough for it, and of its kind?"""
+    verdict = diagnosis.verdict
+    kind = verdict.bottleneck in route.bottlenecks or not route.bottlenecks
+    return verdict.bottleneck != "none" and kind and RANKS[verdict.severity] >= RANKS[route.min_severity]
 
 
 def times(route: Route) -> Times:
