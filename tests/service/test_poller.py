@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler
@@ -256,6 +257,22 @@ def test_pages_are_bounded(tmp_path: Path) -> None:
             await until(lambda: one.engine.pages >= 200)
             (window,) = one.engine.history.windows(1e12, 1e12)
             assert len(window.snapshots) <= 110
+
+    with engine() as mock:
+        run(lambda: scenario(address(mock)))
+
+
+def test_a_stall_of_ours_is_not_blamed_on_the_target() -> None:
+    async def scenario(name: str) -> None:
+        async with polling(name, interval="200ms", timeout="400ms") as (poller, _):
+            one = poller.targets[name]
+            await until(lambda: one.engine.pages >= 3)
+            for _ in range(3):
+                missed = poller.stats.missed
+                time.sleep(0.9)  # the loop is kept from running: requests on their way run out of time
+                await until(lambda missed=missed: poller.stats.missed > missed)
+            assert poller.lag.worst > 0.5
+            assert poller.stats.failures == 0 and one.state.healthy
 
     with engine() as mock:
         run(lambda: scenario(address(mock)))

@@ -29,7 +29,7 @@ from diagnoser.service.evaluator import judge
 from diagnoser.service.service import Service
 from diagnoser.sources.base import to_scrape
 from diagnoser.sources.exposition import PageParser
-from service.poll_kit import HEALTHY, PREEMPTING, TWO_RANKS, address, engine, page, until
+from service.poll_kit import GIVE_UP_SECONDS, HEALTHY, PREEMPTING, TWO_RANKS, address, engine, page, until
 
 Diagnose = Callable[..., Ran]
 FAST = "interval: 50ms\n    timeout: 2s\n"
@@ -189,9 +189,12 @@ def test_engines_of_a_real_prometheus(tmp_path: Path) -> None:
             assert service.labels(name) == {"job": "llm", "instance": name, "pod": "p1", "dc": "x"}
             (state,) = service.targets()
             assert (state.healthy, state.url) == (True, url)
-            now = time.time()
-            found = await service.diagnose_at(Key(name, "0"), now - 6, now - 1)
-            assert found is not None and found.scrapes > 0
+            found = None
+            async with asyncio.timeout(GIVE_UP_SECONDS):
+                while found is None:  # the server itself has only just begun
+                    now = time.time()
+                    found = await service.diagnose_at(Key(name, "0"), now - 6, now - 1)
+            assert found.scrapes > 0 and found.engine.target == name
             stop()
             await until(lambda: verdict_of(service, name) == "unreachable")
             assert service.sources()[0].problem
