@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import email
 import logging
+import queue
 import re
+import socketserver
+import threading
+from email import policy
 from pathlib import Path
 
 import pytest
@@ -54,6 +59,36 @@ def test_chinese_arrives_whole(tmp_path: Path) -> None:
         assert told(chat(address(hook, "xml"), tmp_path, "zh"), attempts=2).accepted
         body = hook.arrived.get(timeout=10).body.decode()
     assert "[严重] L1 受限（抢占），L2 空闲 · llama-3-70b · 10.0.3.7:8000（第 2 次发送，可能重复）" in body
+
+
+class Mail(socketserver.StreamRequestHandler):
+    """Just enough of SMTP to be given a mail."""
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 test\r\n")
+        for line in iter(self.rfile.readline, b""):
+            word = line.strip().upper()
+            if word == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                lines = iter(self.rfile.readline, b".\r\n")
+                self.server.mails.put(b"".join(lines))  # type: ignore[attr-defined]
+            self.wfile.write(b"221 bye\r\n" if word == b"QUIT" else b"250 ok\r\n")
+            if word == b"QUIT":
+                return
+
+
+def test_a_mail_arrives(tmp_path: Path) -> None:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Mail) as server:
+        server.mails = queue.Queue()  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        port = server.server_address[1]
+        url = f"mailto://127.0.0.1:{port}?from=diagnoser@example.com&to=oncall@example.com&mode=insecure"
+        assert told(chat(url, tmp_path, "zh")).accepted
+        mail = email.message_from_bytes(server.mails.get(timeout=10), policy=policy.default)  # type: ignore[attr-defined]
+        server.shutdown()
+    assert mail["Subject"] == "[严重] L1 受限（抢占），L2 空闲 · llama-3-70b · 10.0.3.7:8000"
+    body = mail.get_body()  # type: ignore[attr-defined]
+    assert "处理：立即限流，减少新到请求：--max-num-queued-reqs N" in body.get_content()
 
 
 @pytest.mark.parametrize(

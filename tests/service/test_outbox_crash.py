@@ -1,16 +1,24 @@
-"""kill -9 between accepting and delivering: nothing is lost, and what may have arrived twice says so."""
+"""kill -9 between accepting and delivering: nothing is lost, and what may have arrived twice says so. A stop drains."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from .alert_kit import PATIENCE, Receiver, receiver
+import httpx
+
+from .alert_kit import PATIENCE, Receiver, receiver, until
+from .alertmanagers import free_port
+from .engine_page import engine
 
 ROOT = Path(__file__).parents[2]
 PROCESS = """
@@ -68,6 +76,88 @@ def test_a_message_survives_a_kill_while_it_is_delivered(tmp_path: Path) -> None
             rest = [asyncio.run(hook.next()) for _ in range(3)]
         assert (first.headers["Idempotency-Key"], first.json["attempt"]) == ("a", 1)
         assert [(one.headers["Idempotency-Key"], one.json["attempt"]) for one in rest] == [("a", 2), ("b", 1), ("c", 1)]
+
+
+@contextmanager
+def serving(folder: Path, target: str, hook: Receiver) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`diagnose serve` as people run it; gives its address."""
+    port = free_port()
+    settings = {
+        "targets": [{"static": [target], "interval": "100ms"}],
+        "window": "2s",
+        "evaluate_every": "200ms",
+        "history": {"path": "d.db"},
+        "web": {"listen": f"127.0.0.1:{port}"},
+        "notify": {"receivers": [{"name": "hook", "webhook": {"url": hook.url, "timeout": "60s"}}], "routes": []},
+        "webhook": {"forward": ["hook"]},
+    }
+    (folder / "diagnoser.yaml").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "diagnoser", "serve", "--config", str(folder / "diagnoser.yaml")]
+    with (folder / "serve.log").open("ab") as log:
+        started = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        asyncio.run(until(lambda: ready(url)))
+        yield url, started
+    finally:
+        started.send_signal(signal.SIGKILL)
+        started.wait(PATIENCE)
+
+
+def ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=5, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def called(url: str, target: str) -> dict[str, Any]:
+    """Alertmanager's call."""
+    now = datetime.now(UTC).isoformat()
+    labels = {"alertname": "SlowTTFT", "instance": target}
+    alert = {
+        "status": "firing",
+        "labels": labels,
+        "startsAt": now,
+        "endsAt": "0001-01-01T00:00:00Z",
+        "fingerprint": "f",
+    }
+    payload = {"version": "4", "groupKey": "g", "status": "firing", "alerts": [alert]}
+    answer = httpx.post(f"{url}/api/v1/webhook/alertmanager", json=payload, timeout=PATIENCE, trust_env=False)
+    assert answer.status_code == 202, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_an_alert_that_the_service_accepted_is_answered_after_a_kill(tmp_path: Path) -> None:
+    """The receiver of the answer hangs, so that the kill comes after the diagnosis and before the delivery."""
+    with engine() as page, receiver("hang") as hook:
+        with serving(tmp_path, page.address, hook) as (url, _):
+            receipt = called(url, page.address)
+            assert (receipt["accepted"], receipt["repeated"]) == (1, 0)
+            first = asyncio.run(hook.next())
+        hook.over.set()
+        with serving(tmp_path, page.address, hook) as (url, _):
+            again = asyncio.run(hook.next())
+            (result,) = httpx.get(f"{url}/api/v1/webhook/results", timeout=PATIENCE, trust_env=False).json()
+        assert result["id"] == receipt["ids"][0]
+        keys = [one.headers["Idempotency-Key"] for one in (first, again)]
+        assert (keys[0] == keys[1], first.json["attempt"], again.json["attempt"]) == (True, 1, 2)
+        assert again.json["alert"]["name"] == "SlowTTFT"
+
+
+def test_a_stop_waits_for_what_is_being_sent(tmp_path: Path) -> None:
+    with engine() as page, receiver("slow") as hook, serving(tmp_path, page.address, hook) as (url, started):
+        called(url, page.address)
+        asyncio.run(hook.next())
+        started.send_signal(signal.SIGTERM)
+        hook.over.set()
+        assert started.wait(PATIENCE) == 0
+        assert hook.arrived.empty()
+    with sqlite3.connect(tmp_path / "d.db") as db:
+        rows = db.execute("SELECT receiver, state, attempts FROM outbox ORDER BY receiver").fetchall()
+    db.close()
+    assert rows == [("@webhook", "done", 1), ("hook", "done", 1)]
 
 
 def test_an_alert_that_was_accepted_is_diagnosed_after_a_kill(tmp_path: Path) -> None:
