@@ -43,6 +43,8 @@ KEY_SIGNALS = (
 SAMPLE_SECONDS = 15.0
 """An evaluation is kept so often, and whenever the verdict changed."""
 TIDY_SECONDS = 60.0
+HEADLINE_SECONDS = 86400.0
+"""How long before a range the words of a verdict in it are looked for."""
 
 
 class History:
@@ -111,7 +113,8 @@ class History:
 
         def work(db: sqlite3.Connection) -> list[VerdictPoint]:
             found = list(evaluations.verdicts(db, key, start, end, step))
-            return _with_headlines(found, transitions.between(db, 0.0, end, key, 0, -1), step)
+            recent = transitions.between(db, start - HEADLINE_SECONDS, end, key, 0, -1)
+            return _with_headlines(found, recent, step)
 
         return await self._worker.read(work, [])
 
