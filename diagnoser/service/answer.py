@@ -56,7 +56,8 @@ class Answering:
             _end(alert),
             start,
             end,
-            reason,
+            len(keys),
+            tuple(key.id for key, diagnosis, why in found if diagnosis is not None and why),
         )
         body = {
             "alert": alert.model_dump(mode="json", by_alias=True),

@@ -55,7 +55,11 @@ class Outbox:
     async def use(self, notifiers: Mapping[str, Notifier]) -> None:
         """Other receivers, after a reload. What waits for one that is gone is given up, with that reason."""
         self._retired += [lane.notifier for lane in self._lanes.values()]
-        self._lanes = {name: Lane(one, self._history, self._clock, self._backoff) for name, one in notifiers.items()}
+        old, self._lanes = self._lanes, {}
+        for name, one in notifiers.items():
+            self._lanes[name] = Lane(one, self._history, self._clock, self._backoff)
+            if name in old:
+                self._lanes[name].succeed(old[name])
         self._changed.set()
         if not self._running:
             await self._close_retired()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import queue
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -106,11 +107,13 @@ class Receiver:
 
 
 @contextmanager
-def receiver(*answers: Answer) -> Iterator[Receiver]:
+def receiver(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
     """A receiver that runs."""
     made = Receiver(answers)
     server = made.serve()
-    made.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    made.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}"
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     try:
         yield made

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import shutil
+import ssl
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -131,6 +134,31 @@ def test_a_url_that_is_none_is_refused_without_repeating_it(text: str, tmp_path:
     with pytest.raises(UsageError, match="holds no address that begins with http:// or https://") as caught:
         delivered(None, url_file=url)  # type: ignore[arg-type]
     assert "T0KEN" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate that nobody else trusts, with its key."""
+    tool = shutil.which("openssl")
+    assert tool, "openssl is missing: apt-get install -y --no-install-recommends openssl"
+    folder = tmp_path_factory.mktemp("tls")
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"]
+    words += ["-addext", "keyUsage=critical,keyCertSign,digitalSignature"]
+    subprocess.run([tool, *words], cwd=folder, check=True, capture_output=True)
+    return folder / "cert.pem"
+
+
+def test_a_certificate_is_checked_and_a_ca_of_ones_own_is_trusted(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    with receiver(tls=context) as hook:
+        refused = delivered(hook.url)
+        assert (refused.accepted, refused.retry) == (False, True)
+        assert refused.reason == "the connection failed (ConnectError)"
+        assert delivered(hook.url, ca_file=certificate).accepted
+    with pytest.raises(UsageError, match=r"ca_file .*none cannot be read"):
+        delivered(hook.url, ca_file=certificate.with_name("none"))
 
 
 def test_retry_after_in_seconds_and_as_a_date() -> None:

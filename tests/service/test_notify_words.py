@@ -134,15 +134,18 @@ def test_an_unreachable_engine_says_why() -> None:
     assert text_of(Message("x", (dead,)), "zh")[0].startswith("[严重] 无法访问")
 
 
-def asked(reason: str = "") -> Asked:
-    return Asked("SlowTTFT", "firing", {"alertname": "SlowTTFT"}, START, None, START - 300, START, reason)
+def asked(named: int = 1, newest: tuple[str, ...] = ()) -> Asked:
+    return Asked("SlowTTFT", "firing", {"alertname": "SlowTTFT"}, START, None, START - 300, START, named, newest)
 
 
 def test_an_answer_to_an_alert() -> None:
-    title, body = text_of(Message("x", (event(),), {}, asked("these are the 20 worst now")), "en")
+    title, body = text_of(Message("x", (event(),), {}, asked(6, ("10.0.3.7:8000/0",))), "en")
     assert title == "Alert SlowTTFT (firing) diagnosed"
     assert body.splitlines()[0] == "[critical] L1-BOUND, L2 idle · llama-3-70b · 10.0.3.7:8000"
-    assert body.splitlines()[-1] == "Note: these are the 20 worst now"
+    assert body.splitlines()[-2:] == [
+        "It names 6 engine ranks; these are the 1 worst now.",
+        "No page of that time is kept: the newest verdict of 10.0.3.7:8000/0.",
+    ]
     assert text_of(Message("x", (event(),), {}, asked()), "zh")[0] == "告警 SlowTTFT（触发）的诊断"
 
 

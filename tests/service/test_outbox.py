@@ -215,6 +215,24 @@ def test_a_storm_is_one_message_and_failed_attempts_do_not_count() -> None:
         asyncio.run(work(hook, Clock()))
 
 
+def test_a_reload_lets_nothing_more_through() -> None:
+    async def work(hook: Receiver, clock: Clock) -> None:
+        rate = Rate(count=1, seconds=3600)
+        async with opened() as history, running(history, webhook("hook", hook.url, rate), clock=clock) as outbox:
+            await outbox.add([item("a")])
+            await hook.next()
+            await until(lambda: history.outbox_list("done", 1))
+            await outbox.use({"hook": webhook("hook", hook.url, rate)})
+            await outbox.add([item("b")])
+            await outbox.drain(1)
+            assert hook.arrived.empty()
+            await outbox.use({"hook": webhook("hook", hook.url, Rate(count=2, seconds=3600))})
+            assert (await hook.next()).headers["Idempotency-Key"] == "b"
+
+    with receiver() as hook:
+        asyncio.run(work(hook, Clock()))
+
+
 def test_a_bucket_lets_count_through_and_then_one_at_a_time() -> None:
     bucket = Bucket(Rate(count=3, seconds=60), 0.0)
     passed = 0

@@ -38,7 +38,7 @@ class Alertmanager:
         self.name, self.rate = name, rate
         self._settings, self._language, self._clock = settings, language, clock
         self._headers()
-        self._client = open_client()
+        self._client = open_client(settings.ca_file)
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json"}

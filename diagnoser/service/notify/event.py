@@ -98,8 +98,10 @@ class Asked:
     ends_at: float | None
     start: float
     end: float
-    reason: str = ""
-    """Why there is no verdict, or what to know of it."""
+    named: int = 0
+    """Engine ranks that the alert names; more than there are verdicts if they are too many."""
+    newest: tuple[str, ...] = ()
+    """Engine ranks of whose time no page is kept: their verdict is the newest instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +145,14 @@ def _message(data: dict[str, Any]) -> Message:
         data["subject"],
         tuple(event_from(one) for one in data["events"]),
         data["group"],
-        None if data["asked"] is None else Asked(**data["asked"]),
+        None if data["asked"] is None else _asked(data["asked"]),
         tuple(_message(one) for one in data["messages"]),
     )
+
+
+def _asked(data: Mapping[str, Any]) -> Asked:
+    known = {name: value for name, value in data.items() if name in Asked.__dataclass_fields__}
+    return Asked(**{**known, "newest": tuple(data.get("newest", ()))})
 
 
 def event_from(data: Mapping[str, Any]) -> Event:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 
 import httpx
 
+from diagnoser.errors import UsageError
 from diagnoser.service.notify.base import ACCEPTED, Outcome
 
 LATER = frozenset({408, 425, 429})
@@ -19,10 +22,19 @@ _SHOWN = 200
 _LONGEST_WAIT = 86400.0
 
 
-def open_client() -> httpx.AsyncClient:
-    """A client that follows no redirect. The URL may be a secret, so httpx' log of every request is turned off."""
+def open_client(ca_file: Path | None) -> httpx.AsyncClient:
+    """A client that follows no redirect. The URL may be a secret, so httpx' log of every request is turned off.
+
+    UsageError if the certificates in `ca_file` cannot be read.
+    """
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    return httpx.AsyncClient(follow_redirects=False, headers={"User-Agent": "diagnoser"})
+    trusted = httpx.create_ssl_context()
+    if ca_file is not None:
+        try:
+            trusted.load_verify_locations(ca_file)
+        except OSError as error:
+            raise UsageError(f"ca_file {ca_file} cannot be read ({error.strerror or type(error).__name__}).") from None
+    return httpx.AsyncClient(follow_redirects=False, headers={"User-Agent": "diagnoser"}, verify=trusted)
 
 
 async def post(

@@ -43,6 +43,12 @@ class Lane:
         self._stopped = self._flushing = False
         self._wake, self._lock, self._known = asyncio.Event(), asyncio.Lock(), False
 
+    def succeed(self, old: Lane) -> None:
+        """Takes the place of a lane to the same receiver, after a reload: its rate and its failures still count."""
+        if old.notifier.rate == self.notifier.rate:
+            self._bucket, self._throttled = old._bucket, old._throttled
+        self._failures = old._failures
+
     def wake(self) -> None:
         """Something was added."""
         self._wake.set()

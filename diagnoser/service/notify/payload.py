@@ -44,6 +44,6 @@ class AlertmanagerPayload(_Foreign):
     group_key: Annotated[str, Field(alias="groupKey")]
     status: Literal["firing", "resolved"]
     receiver: str = ""
-    truncated_alerts: Annotated[int, Field(alias="truncatedAlerts", ge=0)] = 0
+    truncated_alerts: Annotated[int, Field(alias="truncatedAlerts", ge=0, strict=True)] = 0
     external_url: Annotated[str, Field(alias="externalURL")] = ""
     alerts: list[Alert]

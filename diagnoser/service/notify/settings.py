@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from diagnoser.service.config_base import FilePath, Seconds, Strict
 
@@ -93,6 +93,8 @@ class AlertmanagerSettings(Strict):
     basic_env: str | None = None
     tenant: str | None = None
     """X-Scope-OrgID, for Mimir's Alertmanager."""
+    ca_file: FilePath | None = None
+    """Certificates to trust besides those of the system."""
     resend_every: Seconds = 60.0
     """An alert that lasts is sent again so often; Alertmanager forgets it after four times that."""
     timeout: Seconds = 10.0
@@ -124,7 +126,9 @@ class WebhookTarget(Strict):
     secret_file: FilePath | None = None
     """Each line signs, so that a new secret can be introduced before the old one goes."""
     secret_env: str | None = None
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    ca_file: FilePath | None = None
+    """Certificates to trust besides those of the system."""
     timeout: Seconds = 10.0
 
     @model_validator(mode="after")

@@ -42,7 +42,7 @@ class Webhook:
         self.name, self.rate = name, rate
         self._settings, self._language, self._clock = settings, language, clock
         self._url(), self._secrets()  # a secret that cannot be read is an error of the configuration
-        self._client = open_client()
+        self._client = open_client(settings.ca_file)
 
     def _url(self) -> str:
         place = self._settings.secret_url
@@ -69,7 +69,7 @@ class Webhook:
     def _headers(self, item: OutboxItem, secrets: Sequence[str], content: bytes) -> dict[str, str]:
         timestamp = f"{self._clock():.0f}"
         headers = {
-            **self._settings.headers,
+            **{name: value.get_secret_value() for name, value in self._settings.headers.items()},
             "Content-Type": "application/json",
             "Idempotency-Key": item.id,
             "X-Diagnoser-Attempt": str(item.attempts),

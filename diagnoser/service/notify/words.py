@@ -37,8 +37,8 @@ PHRASES: Mapping[str, str] = {
     "more": "and {count} more",
     "digest": "{count} messages in one (rate limit)",
     "answer": "Alert {name} ({status}) diagnosed",
-    "none": "No diagnosis: {reason}",
-    "note": "Note: {reason}",
+    "worst": "It names {named} engine ranks; these are the {shown} worst now.",
+    "newest": "No page of that time is kept: the newest verdict of {engines}.",
     "firing": "firing",
     "ended": "resolved",
     "attempt": " (sent again, attempt {attempt}: may be a repeat)",
@@ -176,9 +176,10 @@ def _answer(message: Message, language: Language) -> tuple[str, list[str]]:
     lines: list[str] = []
     for event in message.events[:LISTED]:
         lines += [_line(event, language), *(f"  {line}" for line in _details(event, language)[:3] if line), event.url]
-    known = "note" if message.events else "none"
-    reason = phrase(language, known, reason=asked.reason) if asked.reason else ""
-    return title, [*lines, *_rest(len(message.events), language), reason]
+    shown = len(message.events)
+    worst = phrase(language, "worst", named=str(asked.named), shown=str(shown)) if asked.named > shown else ""
+    newest = phrase(language, "newest", engines=", ".join(asked.newest[:LISTED])) if asked.newest else ""
+    return title, [*lines, *_rest(shown, language), worst, newest]
 
 
 def _digest(message: Message, language: Language) -> tuple[str, list[str]]:
