@@ -109,7 +109,7 @@ def test_nobody_there_is_tried_again(tmp_path: Path) -> None:
 
 def test_a_service_that_hangs_delays_nobody_and_is_not_asked_twice_at_once(tmp_path: Path) -> None:
     async def work(slow: Receiver, fast: Receiver) -> None:
-        made = chat(address(slow, more="?rto=60&cto=60"), tmp_path, timeout=0.1)
+        made = chat(address(slow, more="?rto=60&cto=60"), tmp_path, timeout=0.5)
         async with opened() as history, running(history, made, webhook("hook", fast.url)) as outbox:
             await outbox.add([item("a", "chat")])
             await slow.next()
@@ -119,7 +119,11 @@ def test_a_service_that_hangs_delays_nobody_and_is_not_asked_twice_at_once(tmp_p
             assert slow.arrived.empty()
             slow.over.set()
             await slow.next()
-            await until(lambda: history.outbox_list("pending", 1))
+
+            async def both_done() -> bool:
+                return {one.id for one in await history.outbox_list("done", 10)} == {"a", "b"}
+
+            await until(both_done)
 
     with receiver("hang") as slow, receiver() as fast:
         asyncio.run(work(slow, fast))
