@@ -60,6 +60,15 @@ def _lines(entry: Token) -> list[str]:
     return lines if entry.expires is None else [*lines, f"  expires: {entry.expires:%Y-%m-%dT%H:%M:%SZ}"]
 
 
+def _hashes(path: Path) -> list[str]:
+    from diagnoser.service.api.tokens import read_tokens
+
+    try:
+        return [one.hash for one in read_tokens(path)]
+    except UsageError:
+        return []
+
+
 def _add(path: Path, entry: Token) -> None:
     """Appends, so that comments stay; the file is readable by its owner only, and changes at once or not at all."""
     import os
@@ -80,7 +89,7 @@ def _add(path: Path, entry: Token) -> None:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text if text.endswith("\n") else f"{text}\n")
             file.write(added)
-        if [one.hash for one in read_tokens(made)] != [*(one.hash for one in old), entry.hash]:
+        if _hashes(made) != [*(one.hash for one in old), entry.hash]:
             raise UsageError(f"{path}: is not written as a list, a line an entry; add the entry by hand.")
         made.replace(path)
     finally:

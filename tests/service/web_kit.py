@@ -127,8 +127,8 @@ def serve(settings: Mapping[str, Any] | None = None, history: Path | None = None
         return asyncio.run_coroutine_threadsafe(work, loop).result(60)
 
     try:
-        do(world.begin())
         try:
+            do(world.begin())
             web = Web(world, loop, "https" if config.web.tls else "http")
             with web.client:
                 yield web

@@ -49,8 +49,9 @@ class WebServer:
 
     async def start(self) -> None:
         """Binds and begins to answer. UsageError if the address or the certificate cannot be used."""
-        settings, taken = self.settings, _bound(self.settings)
-        self._server = _Server(_configured(self.app, settings))
+        settings, configured = self.settings, _configured(self.app, self.settings)
+        taken = _bound(settings)
+        self._server = _Server(configured)
         host, port = taken.getsockname()[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         if settings.insecure and not settings.loopback and settings.tokens_file is None:
