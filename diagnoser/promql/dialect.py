@@ -361,12 +361,13 @@ class FamilyDialect:
         return self._to_ranks(polls)
 
     def _count(self) -> str:
+        """Of the anchor that was on most pages: some are born with the first request."""
         here = self.outside()
-        counted = (
-            f"max by ({self.labels}) (count_over_time({here.server_selector(name)}{here.over_window()}))"
-            for name in self.family.served.anchors
-        )
-        return f"({' or '.join(counted)})"
+        counted = [
+            f"count_over_time({here.server_selector(name)}{here.over_window()})" for name in self.family.served.anchors
+        ]
+        apart = [f'label_replace({text}, "anchor", "{i}", "", "")' for i, text in enumerate(counted)]
+        return f"max by ({self.labels}) ({' or '.join(apart) if len(apart) > 1 else counted[0]})"
 
     def _failed(self) -> str:
         up = f"{UP}{self.over_window()}"

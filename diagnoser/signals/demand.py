@@ -35,10 +35,10 @@ def _arrivals(view: View, _: Params) -> Result:
 
 def _grown(name: str) -> Ask:
     """Against what the histogram held on the first page; a restart since then leaves nothing to compare with."""
-    parts = {"s": ("sum", False), "c": ("count", False), "S": ("sum", True), "C": ("count", True)}
-    asks = {key: Observed(name, part, before=before) for key, (part, before) in parts.items()}
-    now, earlier = "{s} / ({c} >= {observations_min})", "{S} / ({C} >= {observations_min} and {C} <= {life})"
-    return Expr(f"({now}) / (({earlier}) > 0)", **asks, life=Observed(name, "count", ever=True))
+    parts = {"s": ("sum", True), "c": ("count", True), "S": ("sum", False), "C": ("count", False)}
+    asks = {key: Observed(name, part, ever=not first, before=first) for key, (part, first) in parts.items()}
+    now, before = "({S} - {s}) / (({C} - {c}) >= {observations_min})", "{s} / ({c} >= {observations_min})"
+    return Expr(f"({now}) / (({before}) > 0)", **asks)
 
 
 SIGNALS = (
@@ -48,9 +48,10 @@ SIGNALS = (
         "rate of first tokens against the process's lifetime",
         _arrivals,
         promql=Expr(
-            "({c} / {window_seconds}) / ({before} / ((time() - {window_seconds} - {start}) > {window_seconds}) > 0)",
-            c=Observed("ttft_seconds", "count"),
-            before=Observed("ttft_seconds", "count", before=True),
+            "(({life} - {c}) >= 0) / ({window_seconds} - {step_seconds})"
+            " / ({c} / ((time() - {window_seconds} + {step_seconds} - {start}) > {window_seconds}) > 0)",
+            life=Observed("ttft_seconds", "count", ever=True),
+            c=Observed("ttft_seconds", "count", before=True),
             start=Over("last", "process_start_seconds"),
         ),
     ),

@@ -22,7 +22,7 @@ from diagnoser.signals.offered import (
     standing,
     stretch,
 )
-from diagnoser.signals.promql import Ask, Cannot, Expr, First, Grew, Lately, Observed, Of, Over, Pages, Start, Unless
+from diagnoser.signals.promql import Ask, Cannot, Expr, First, Grew, Lately, Observed, Of, Over, Start, Unless
 from diagnoser.signals.requests import WAITING, waiting
 from diagnoser.signals.room import FREE, USED_RATIO, free, head_need, used
 from diagnoser.signals.view import Found, Missing, Result, View, mean
@@ -218,10 +218,11 @@ def _fit(reading: str) -> Ask:
         " or ({v} * 0 and ({n} >= 3))",
         d=Lately("deriv", reading),
         v=Over("stdvar", reading),
-        n=Pages("count"),
+        n=Over("count", reading),
     )
 
 
+POINTS = Unless("single_pool", on=Over("count", "l1_used_ratio"), off=Over("count", "l1_used_tokens"))
 MOST = Expr(
     "({served} > 0) * (({standing} == 1) or ({pool_used_most} / ({used} > 0)))",
     served=Of("service_rate"),
@@ -258,7 +259,7 @@ SIGNALS = (
                 ),
             ),
             fit=Of("used_trend_fit_ratio"),
-            n=Pages("count"),
+            n=POINTS,
         ),
     ),
     Signal(
@@ -273,7 +274,7 @@ SIGNALS = (
                 on=Expr("{d} * {c}", d=Lately("deriv", "l1_used_ratio"), c=Of("l1_capacity_tokens")),
                 off=Lately("deriv", "l1_used_tokens"),
             ),
-            n=Pages("count"),
+            n=POINTS,
         ),
     ),
     Signal(
@@ -288,7 +289,7 @@ SIGNALS = (
         "pages",
         "pages the line goes through",
         lambda v, _: _trend(v, lambda t: float(t.points)),
-        promql=Expr("{n} >= 3", n=Pages("count")),
+        promql=Expr("{n} >= 3", n=POINTS),
     ),
     Signal(
         "arrival_rate",

@@ -282,18 +282,14 @@ SIGNALS = (
         "ratio",
         "share of pages with a queue on which running is at its top",
         lambda v, _: _at_top(v, 0.0),
-        promql=Over(
-            "avg", Expr("({r} >= bool {top}) and ({w} > 0)", r=RUNNING, top=Of("running_top_requests"), w=WAITING)
-        ),
+        promql=Over("avg", Expr("({r} >= bool {top}) and ({w} > 0)", r=RUNNING, top=_QUEUED_RUNNING, w=WAITING)),
     ),
     Signal(
         "running_near_top_ratio",
         "ratio",
         "share of pages with a queue on which running is at most one below its top",
         lambda v, _: _at_top(v, 1.0),
-        promql=Over(
-            "avg", Expr("({r} >= bool ({top} - 1)) and ({w} > 0)", r=RUNNING, top=Of("running_top_requests"), w=WAITING)
-        ),
+        promql=Over("avg", Expr("({r} >= bool ({top} - 1)) and ({w} > 0)", r=RUNNING, top=_QUEUED_RUNNING, w=WAITING)),
     ),
     Signal(
         "decode_batch_at_top_ratio",
