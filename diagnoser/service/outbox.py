@@ -12,9 +12,11 @@ from contextlib import suppress
 
 from diagnoser.service.history import History
 from diagnoser.service.notify.base import Notifier
+from diagnoser.service.notify.changes import SILENCED
 from diagnoser.service.notify.lane import Lane
 from diagnoser.service.notify.pace import BACKOFF, Backoff
 from diagnoser.service.records import OutboxItem
+from diagnoser.service.store import outbox as table
 
 GRACE_SECONDS = 2.0
 """An attempt under way gets so long to end when the service stops or its receivers change."""
@@ -135,6 +137,10 @@ class Outbox:
     async def dead_items(self, limit: int = 100) -> list[OutboxItem]:
         """What was given up, with the reason, the newest first."""
         return await self._history.outbox_list("dead", limit)
+
+    async def silenced_items(self, limit: int = 100) -> list[OutboxItem]:
+        """What silences kept from being sent, the newest first; `error` names the silence."""
+        return await self._history.transact(lambda db: table.of_kind(db, SILENCED, limit))
 
     async def requeue(self, item_id: str) -> bool:
         """Tries a dead item again, under its old id. False if there is none; HistoryError if it cannot be written."""

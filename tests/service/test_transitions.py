@@ -289,7 +289,7 @@ def test_a_silence_keeps_new_alerts_back_and_they_are_kept() -> None:
             silence = await dog.alerting.silences.add(wish)
             await dog.sees(120, L1)
             assert await dog.lines() == []
-            (kept,) = await dog.history.outbox_list("done", 10)
+            (kept,) = await dog.alerting.outbox.silenced_items()
             assert (kept.kind, kept.error) == ("silenced", f"silenced by {silence.id} (api): upgrade")
             assert short(Message.from_json(kept.payload).events) == "firing l1 critical a:8000"
             await dog.sees(200, L1)
@@ -397,6 +397,21 @@ def test_without_routes_everybody_is_told_by_model() -> None:
             assert await dog.lines() == []
             await dog.sees(10, L1, diagnosis("slots", target="b:8000"))
             assert await dog.lines() == ["hook: firing l1 critical a:8000, firing slots critical b:8000"]
+
+    asyncio.run(work())
+
+
+def test_a_receiver_that_comes_back_is_told_again() -> None:
+    async def work() -> None:
+        async with watched() as dog:
+            routes = [{"receivers": ["hook"], "group_by": []}]
+            await dog.sees(70, L1)
+            assert await dog.lines() == ["hook: firing l1 critical a:8000"]
+            await dog.alerting.use(notify(), WebhookSettings(), "http://x")
+            await dog.sees(10, L1)
+            await dog.alerting.use(notify(receivers=[HOOK], routes=routes), WebhookSettings(), "http://x")
+            await dog.sees(70, L1)
+            assert await dog.lines() == ["hook: firing l1 critical a:8000"]
 
     asyncio.run(work())
 

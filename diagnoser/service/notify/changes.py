@@ -75,7 +75,7 @@ def message_of(first: Change, events: Sequence[Event], now: float) -> list[Outbo
     if not found:
         return []
     message = Message(first.subject, found, first.group)
-    name = fingerprint(first.plan.name, *_names(found))
+    name = fingerprint(first.plan.name, now, *_names(found))  # the same alert may be told anew, after a route came back
     return [OutboxItem(name, first.plan.name, message.kind, message.to_json(), now, now)]
 
 

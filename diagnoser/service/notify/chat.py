@@ -117,7 +117,7 @@ def _send(service: Any, title: str, body: str, kind: str) -> Outcome:
     heard, logger = _Heard(), logging.getLogger("apprise")
     logger.addHandler(heard)
     try:
-        sent = bool(service.notify(title=title, body=body or title, notify_type=kind))
+        sent = bool(service.notify(title=title, body=body or title, notify_type=kind, body_format="text"))
     except Exception as error:  # a plug-in of Apprise may raise anything
         return Outcome(False, True, f"Apprise failed ({type(error).__name__})")
     finally:

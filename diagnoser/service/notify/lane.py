@@ -204,6 +204,8 @@ class Lane:
         if item is not None:
             outcome = await self._attempt(replace(item, attempts=1))
             self.problem = outcome.reason
+            if not outcome.accepted:
+                log.warning("receiver %s: %s; state not sent again", self.notifier.name, outcome.reason)
 
     async def _note(self, item: OutboxItem) -> None:
         await self._history.outbox_update(

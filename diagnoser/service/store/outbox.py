@@ -49,3 +49,9 @@ def results(db: sqlite3.Connection, limit: int) -> list[WebhookResult]:
     """The newest results first."""
     where = f"SELECT {_RESULT} FROM webhook_results ORDER BY received_at DESC LIMIT ?"
     return [WebhookResult(*row) for row in db.execute(where, (limit,))]
+
+
+def of_kind(db: sqlite3.Connection, kind: str, limit: int) -> list[OutboxItem]:
+    """Items of that kind, whatever their state, the newest first."""
+    where = f"SELECT {_ITEM} FROM outbox WHERE kind = ? ORDER BY created_at DESC LIMIT ?"
+    return [OutboxItem(*row) for row in db.execute(where, (kind, limit))]
