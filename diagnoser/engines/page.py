@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from diagnoser.engines.base import Alias
 from diagnoser.engines.versions import Span
@@ -77,12 +78,9 @@ class Reader:
 
     def series(self, alias: Alias, suffix: str = "") -> list[Sample]:
         """The rank's samples of an alias (`suffix` picks a part of a histogram)."""
-        mine = self.scopes[alias.scope].mine
-        return [
-            sample
-            for sample in self.page.named(alias.metric + suffix)
-            if mine(sample.labels) and _matches(sample.labels, alias.where)
-        ]
+        mine, where = self.scopes[alias.scope].mine, alias.where
+        found = [sample for sample in self.page.named(alias.metric + suffix) if mine(sample.labels)]
+        return [sample for sample in found if _matches(sample.labels, where)] if where else found
 
     def reading(self, alias: Alias) -> Reading | None:
         """The joined value of an alias, None where the page has no such series. NaN only if every series is NaN."""
@@ -136,6 +134,7 @@ def _join(values: Sequence[float], take: str) -> float:
     return numbers[-1] if take == "last" else max(numbers)
 
 
+@lru_cache(4096)
 def _edge(text: str) -> float:
     try:
         return float(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 Version = tuple[int, ...]
 _NUMBER = re.compile(r"^\D*?(\d+)\.(\d+)(?:\.(\d+))?")
@@ -16,6 +17,7 @@ _UNTAGGED = "0.1.dev"
 """What a build without a git tag calls itself: no order in it."""
 
 
+@lru_cache(1024)
 def parse(text: str) -> Version:
     """The numeric part of a release ("0.5.3.post3" -> (0, 5, 3)), or () where there is none that can be ordered."""
     found = None if _UNTAGGED in text else _NUMBER.match(text)

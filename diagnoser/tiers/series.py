@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from diagnoser.model import Fact, Reading, Sample
@@ -19,10 +19,12 @@ class Series:
     ) -> None:
         self._by_name: dict[str, list[Sample]] = {}
         names = _names(tuple(prefixes))
-        for sample in samples:
-            name = names[sample.name]
-            if name is not None and sample.labels.get(rank_label, rank) == rank:
-                self._by_name.setdefault(name, []).append(sample)
+        for spelling, found in _grouped(samples).items():
+            name = names[spelling]
+            if name is not None:
+                mine = [sample for sample in found if sample.labels.get(rank_label, rank) == rank]
+                if mine:
+                    self._by_name.setdefault(name, []).extend(mine)
 
     def __bool__(self) -> bool:
         return bool(self._by_name)
@@ -67,6 +69,25 @@ def fact_number(facts: Mapping[str, Fact], name: str) -> float | None:
     """A fact as a number, None where it is unknown or none."""
     value = facts[name].value if name in facts else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+_Grouped = Mapping[str, Sequence[Sample]]
+_last: tuple[object, _Grouped] = ((), {})
+"""The page that was grouped last: every tier asks for the same one."""
+
+
+def _grouped(samples: Iterable[Sample]) -> _Grouped:
+    """The samples by name as on the page."""
+    global _last
+    page, grouped = _last
+    if page is samples:
+        return grouped
+    found: dict[str, list[Sample]] = {}
+    for sample in samples:
+        found.setdefault(sample.name, []).append(sample)
+    if isinstance(samples, tuple):  # what cannot change
+        _last = (samples, found)
+    return found
 
 
 class _Names(dict[str, str | None]):
