@@ -66,8 +66,9 @@ def engine_text(entries: Sequence[Entry]) -> str:
         values = (who.target, who.rank, who.model or "", who.family)
         labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in zip(LABELS, values, strict=True))
         _verdict(families, entry, labels)
-        _pool(families, entry, labels)
-        _numbers(families, entry, labels)
+        if entry.diagnosis.verdict.bottleneck != "unreachable":  # what it showed before it died is no news
+            _pool(families, entry, labels)
+            _numbers(families, entry, labels)
     return families.text()
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 
-from diagnoser.model import Quantity, Range
 from diagnoser.service.api import models, views
 from diagnoser.service.api.engines import Text
 from diagnoser.service.api.grafanaquery import Fleet, Ranged, fleet_row, milliseconds, values
@@ -28,11 +27,9 @@ def _rows(*examples: Row) -> dict[int | str, dict[str, Any]]:
     return {200: {"description": "Rows.", "content": {"application/json": {"schema": schema, "example": examples}}}}
 
 
-def _ends(value: Quantity) -> tuple[float | None, float | None]:
+def _ends(value: float | list[float] | None) -> tuple[float | None, float | None]:
     """A quantity as the two ends of a range."""
-    if isinstance(value, Range):
-        return views.number(value.low), views.number(value.high)
-    return views.number(value), views.number(value)
+    return (value[0], value[1]) if isinstance(value, list) else (value, value)
 
 
 FLEET = _rows({"time": 1795976065000, "engine": models.ENGINE, "bottleneck": "l1", "severity": "critical"})
@@ -47,9 +44,8 @@ async def table(request: Request, wanted: Annotated[Fleet, Query()]) -> list[Row
 def _line(entry: Entry) -> Row:
     shown = views.engine(entry)
     row = fleet_row(entry)
-    for name, value in (("used", entry.diagnosis.l1.used), ("evictable", entry.diagnosis.l1.evictable),
-                        ("available", entry.diagnosis.l1.available)):  # fmt: skip
-        row[f"{name}_low_tokens"], row[f"{name}_high_tokens"] = _ends(value)
+    for name in ("used", "evictable", "available"):
+        row[f"{name}_low_tokens"], row[f"{name}_high_tokens"] = _ends(getattr(shown.l1, name))
     return {
         **row,
         "target": shown.target,

@@ -55,14 +55,18 @@ def pool(state: PoolState) -> models.Pool:
 
 
 def signal(entry: Entry, name: str) -> float | None:
-    """A signal's value, None where it is missing."""
-    found = entry.diagnosis.signals.get(name)
+    """A signal's value, None where it is missing, and of a dead engine: what it showed before is no news."""
+    found = None if _dead(entry) else entry.diagnosis.signals.get(name)
     return None if found is None else number(found.value)
+
+
+def _dead(entry: Entry) -> bool:
+    return entry.diagnosis.verdict.bottleneck == "unreachable"
 
 
 def _ttft_p99(entry: Entry) -> list[float | None] | None:
     ttft = entry.diagnosis.ttft
-    if ttft is None or ttft.p99 is None or not math.isfinite(ttft.p99[0]):
+    if _dead(entry) or ttft is None or ttft.p99 is None or not math.isfinite(ttft.p99[0]):
         return None
     return [ttft.p99[0], number(ttft.p99[1])]
 
@@ -76,7 +80,7 @@ def engine(entry: Entry) -> models.Engine:
         bottleneck=verdict.bottleneck, mode=verdict.mode, severity=verdict.severity, confidence=verdict.confidence,
         headline=verdict.headline, trend=verdict.trend, l2=verdict.l2.value, shares=dict(verdict.shares),
         urgency=urgency(diagnosis), since=round(entry.since, 3), at=round(diagnosis.at, 3),
-        window_seconds=diagnosis.window_seconds, l1=pool(diagnosis.l1),
+        window_seconds=diagnosis.window_seconds, l1=models.Pool(capacity=number(diagnosis.l1.capacity)) if _dead(entry) else pool(diagnosis.l1),
         waiting=signal(entry, "waiting_last_requests"), running=signal(entry, "running_mean_requests"),
         ttft_p99=_ttft_p99(entry), first_remedy=f"{remedy.action}: {remedy.flag}" if remedy else None,
     )  # fmt: skip
