@@ -71,10 +71,8 @@ def test_body_that_is_no_json_is_refused() -> None:
 
 def test_silences_begin_and_end() -> None:
     with serve() as web:
-        made = web.client.post(
-            "/api/v1/silences",
-            json={"match": {"target": "10.0.3.*"}, "until": "2099-01-01T00:00:00Z", "comment": "new GPUs"},
-        )
+        wish = {"match": {"target": "10.0.3.*"}, "until": "2099-01-01T00:00:00Z", "comment": "new GPUs"}
+        made = web.client.post("/api/v1/silences", json=wish)
         assert made.status_code == 201 and made.json()["source"] == "api"
         assert web.json("/api/v1/silences") == [made.json()]
         path = f"/api/v1/silences/{made.json()['id']}"

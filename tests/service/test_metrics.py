@@ -19,14 +19,8 @@ OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
 
 def fleet() -> list[Diagnosis]:
     bound, calm = recorded(BOUND, 60)[0], recorded(HEALTHY)[0]
-    dead = recorded(DEAD)
-    return [
-        named(bound, "10.0.3.7:8000"),
-        named(calm, "10.0.3.8:30000"),
-        *recorded(TWO_RANKS),
-        *recorded(IDLE_L2),
-        *dead,
-    ]
+    others = (*recorded(TWO_RANKS), *recorded(IDLE_L2), *recorded(DEAD))
+    return [named(bound, "10.0.3.7:8000"), named(calm, "10.0.3.8:30000"), *others]
 
 
 @pytest.fixture(scope="module")

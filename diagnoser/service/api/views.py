@@ -80,7 +80,7 @@ def engine(entry: Entry) -> models.Engine:
         bottleneck=verdict.bottleneck, mode=verdict.mode, severity=verdict.severity, confidence=verdict.confidence,
         headline=verdict.headline, trend=verdict.trend, l2=verdict.l2.value, shares=dict(verdict.shares),
         urgency=urgency(diagnosis), since=round(entry.since, 3), at=round(diagnosis.at, 3),
-        window_seconds=diagnosis.window_seconds, l1=models.Pool(capacity=number(diagnosis.l1.capacity)) if _dead(entry) else pool(diagnosis.l1),
+        window_seconds=diagnosis.window_seconds, l1=_pool_now(entry),
         waiting=signal(entry, "waiting_last_requests"), running=signal(entry, "running_mean_requests"),
         ttft_p99=_ttft_p99(entry), first_remedy=f"{remedy.action}: {remedy.flag}" if remedy else None,
     )  # fmt: skip
@@ -95,6 +95,11 @@ def transition(one: Transition) -> models.TransitionItem:
             "severity": one.severity, "headline": one.headline, "model": one.model, "family": one.family,
         }
     )  # fmt: skip
+
+
+def _pool_now(entry: Entry) -> models.Pool:
+    found = entry.diagnosis.l1
+    return models.Pool(capacity=number(found.capacity)) if _dead(entry) else pool(found)
 
 
 def entry_of(service: Service, name: str) -> Entry:
