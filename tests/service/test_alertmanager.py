@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from diagnoser.model import Diagnosis
 from diagnoser.service.alerting import Alerting
-from diagnoser.service.notify.settings import WebhookSettings
+from diagnoser.service.notify.alertmanager import Alertmanager as AlertmanagerReceiver
+from diagnoser.service.notify.settings import AlertmanagerSettings, WebhookSettings
 
-from .alert_kit import QUICK, Engines, diagnosis, entry, notify, opened, receiver, until
+from .alert_kit import QUICK, Engines, diagnosis, entry, item, notify, opened, receiver, until
 from .alertmanagers import Alertmanager, alertmanager, free_port
 
 LABELS = {
@@ -215,3 +218,21 @@ def test_what_fires_again_soon_after_its_end_stays(tmp_path: Path) -> None:
 
     with alertmanager(tmp_path) as am:
         asyncio.run(work(am))
+
+
+def test_who_we_are_is_told_by_files_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("T0KEN\n")
+    monkeypatch.setenv("AM_USER", "diagnoser:pw")
+
+    async def sent(**settings: Any) -> dict[str, str]:
+        with receiver() as hook:
+            made = AlertmanagerReceiver("am", AlertmanagerSettings(url=hook.url, **settings), "en", None)
+            assert (await made.deliver(item("a", "am"))).accepted
+            await made.close()
+            got = await hook.next()
+            assert got.path == "/api/v2/alerts"
+            return dict(got.headers)
+
+    bearer = asyncio.run(sent(bearer_file=tmp_path / "token", tenant="team-a"))
+    assert (bearer["Authorization"], bearer["X-Scope-OrgID"]) == ("Bearer T0KEN", "team-a")
+    assert asyncio.run(sent(basic_env="AM_USER"))["Authorization"] == "Basic ZGlhZ25vc2VyOnB3"

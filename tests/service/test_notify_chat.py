@@ -89,7 +89,9 @@ def test_a_mail_arrives(tmp_path: Path) -> None:
     assert mail["Subject"] == "[严重] L1 受限（抢占），L2 空闲 · llama-3-70b · 10.0.3.7:8000"
     body = mail.get_body()  # type: ignore[attr-defined]
     lines = re.split(r"<br ?/>|\n", body.get_content())
-    assert "处理：立即限流，减少新到请求：--max-num-queued-reqs N" in [line.strip() for line in lines]
+    assert "处理：立即限流，减少新到请求：--max-num-queued-reqs N（0.29 起），或在网关限流" in [
+        line.strip() for line in lines
+    ]
 
 
 @pytest.mark.parametrize(

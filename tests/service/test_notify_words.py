@@ -37,6 +37,25 @@ def test_every_remedy_has_a_chinese_action() -> None:
     assert all(CHINESE.search(text) for text in zh.REMEDIES.values())
 
 
+def prose(flag: str) -> list[str]:
+    """Words of a flag that are neither flags, values nor names."""
+    words = [word.strip("(),") for word in flag.split()]
+    plain = [word for word in words if re.fullmatch(r"[a-z]+(-[a-z]+)?", word)]
+    return [word for word in plain if f"--{word}" not in flag and word not in VALUES]
+
+
+VALUES = {"native", "kernel", "fp8", "timeout", "prefill", "decode"}
+
+
+def test_flags_with_words_in_them_are_translated_and_keep_their_flags() -> None:
+    told = {(r.id, family): flag for r in BOOK.remedies.values() for family, flag in r.flags.items()}
+    translated = {(name, family): flag for name, flags in zh.FLAGS.items() for family, flag in flags.items()}
+    assert set(translated) <= set(told)
+    assert {name for name, flag in told.items() if prose(flag)} <= set(translated)
+    for name, flag in translated.items():
+        assert re.findall(r"--[a-z0-9-]+", flag) == re.findall(r"--[a-z0-9-]+", told[name])
+
+
 def test_every_state_of_l2_has_chinese_words() -> None:
     assert set(zh.L2) == {state.value for state in L2State}
     assert all(text == "没有 L2" or "L2" in text for text in zh.L2.values())
@@ -72,7 +91,7 @@ def test_a_firing_verdict_in_chinese() -> None:
     assert body.splitlines() == [
         "KV 空间在时间窗 92 % 的时间里不足；最多 41 个请求排队（最后 33 个）；每完成一个请求有 0.6 次抢占"
         "；KV 池占用最高 98 %；TTFT P99 在 (20 秒, 40 秒]",
-        "处理：立即限流，减少新到请求：--max-num-queued-reqs N",
+        "处理：立即限流，减少新到请求：--max-num-queued-reqs N（0.29 起），或在网关限流",
         URL,
     ]
 

@@ -100,8 +100,16 @@ def first_remedy(event: Event, language: Language) -> str:
     """What to do first, with the flag."""
     if event.remedy is None:
         return ""
-    action = zh.REMEDIES.get(event.remedy["id"], event.remedy["action"]) if language == "zh" else event.remedy["action"]
-    return f"{action}{phrase(language, 'colon')}{event.remedy['flag']}"
+    action, flag = _remedy(event, event.remedy, language)
+    return f"{action}{phrase(language, 'colon')}{flag}"
+
+
+def _remedy(event: Event, remedy: Mapping[str, str], language: Language) -> tuple[str, str]:
+    """(action, flag)"""
+    if language != "zh":
+        return remedy["action"], remedy["flag"]
+    flags = zh.FLAGS.get(remedy["id"], {})
+    return zh.REMEDIES.get(remedy["id"], remedy["action"]), flags.get(event.family, flags.get("any", remedy["flag"]))
 
 
 def description(event: Event, language: Language) -> str:
@@ -112,9 +120,10 @@ def description(event: Event, language: Language) -> str:
 
 
 def _do(event: Event, language: Language) -> str:
-    text = first_remedy(event, language)
-    action, _, flag = text.partition(phrase(language, "colon"))
-    return phrase(language, "do", action=action, flag=flag) if text else ""
+    if event.remedy is None:
+        return ""
+    action, flag = _remedy(event, event.remedy, language)
+    return phrase(language, "do", action=action, flag=flag)
 
 
 def text_of(message: Message, language: Language, attempt: int = 1) -> tuple[str, str]:

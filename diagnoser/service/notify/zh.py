@@ -66,6 +66,52 @@ REMEDIES: Mapping[str, str] = {
     "split_roles": "把预填充和解码分开",
 }
 
+FLAGS: Mapping[str, Mapping[str, str]] = {
+    "bound_length": {
+        "vllm": "--max-model-len N，请求里的 max_tokens",
+        "sglang": "--context-length N，请求里的 max_new_tokens",
+    },
+    "dump_stacks": {"any": "对引擎核心或调度器进程执行 py-spy dump --pid"},
+    "faster_tier": {
+        "vllm": "用锁页的本地主机内存代替文件或网络存储",
+        "sglang": "--hicache-io-backend kernel，--hicache-mem-layout page_first",
+    },
+    "grammar_cache": {"any": "减少不同的 schema，简化语法，或换用其他结构化输出后端"},
+    "load_threshold": {"vllm": "在连接器配置中提高外部命中的门槛"},
+    "look_outside": {
+        "vllm": "vllm:num_requests_kv_fetch_by_stage，vllm:lora_requests_info，客户端的 response_format",
+        "sglang": "sglang:num_grammar_queue_reqs，sglang:lora_pool_utilization，P/D 队列",
+    },
+    "lower_concurrency": {
+        "vllm": "--max-num-seqs N（低于平常的运行数），或 --watermark 0.02",
+        "sglang": "--max-running-requests N，或更高的 --schedule-conservativeness",
+    },
+    "lower_reservation": {
+        "sglang": "--schedule-conservativeness 0.3，或 SGLANG_CLIP_MAX_NEW_TOKENS_ESTIMATION=512",
+    },
+    "more_memory": {"vllm": "--gpu-memory-utilization 0.95，或 --kv-cache-memory-bytes"},
+    "more_replicas": {
+        "vllm": "--tensor-parallel-size 至多等于 KV 头数，之后用 --decode-context-parallel-size，"
+        "或在按最少 KV 选路的路由器后面加副本",
+        "sglang": "--tp 至多等于 KV 头数，--dp-size，或在感知缓存的路由器后面加副本",
+    },
+    "pd_balance": {"any": "增加解码引擎，或使用更快的两端链路"},
+    "raise_slots": {"sglang": "--max-running-requests N（状态模型：更大的 mamba 缓存）"},
+    "restart_engine": {"any": "重启进程，保留日志"},
+    "reuse_prefixes": {
+        "vllm": "打开前缀缓存，--kv-offloading-size N (GiB) --kv-offloading-backend native，感知前缀的路由器",
+        "sglang": "打开 radix cache，--enable-hierarchical-cache，感知缓存的路由器",
+    },
+    "separate_long": {"any": "按提示词长度设置路由规则"},
+    "shed_load": {
+        "vllm": "--max-num-queued-reqs N（0.29 起），或在网关限流",
+        "sglang": "--max-queued-requests N，或在网关限流",
+    },
+    "shorter_max_tokens": {"sglang": "请求里的 max_new_tokens"},
+    "split_roles": {"vllm": "配置 KV 连接器，kv_role 为 kv_producer / kv_consumer"},
+}
+"""Flags that hold words, by remedy and family; the others are the same in every language."""
+
 PHRASES: Mapping[str, str] = {
     "share_l1": "KV 空间在时间窗 {share} 的时间里不足",
     "share_slots": "槽位在时间窗 {share} 的时间里占满",
