@@ -36,7 +36,7 @@ class Engines:
         self._watches: list[Watch] = []
         self._served: list[ServedEngines] = []
         self._changed: asyncio.Task[None] | None = None
-        self._again = False
+        self._again = self._opened = False
 
     async def open(self, config: Config) -> None:
         """Asks every source once and begins to poll."""
@@ -44,6 +44,7 @@ class Engines:
         limits = httpx.Limits(max_connections=256, max_keepalive_connections=0)
         self._client = httpx.AsyncClient(limits=limits, trust_env=False)
         self._poller = Poller(config, self._stats, self._session, self._client)
+        self._opened = True
         await self.use(config)
 
     async def use(self, config: Config) -> None:
@@ -103,6 +104,8 @@ class Engines:
         """Ends polling and asking."""
         for watch in self._watches:
             watch.stop()
+        if not self._opened:
+            return
         if self._changed is not None:
             self._changed.cancel()
         await self._poller.stop()

@@ -43,6 +43,8 @@ KEY_SIGNALS = (
 SAMPLE_SECONDS = 15.0
 """An evaluation is kept so often, and whenever the verdict changed."""
 TIDY_SECONDS = 60.0
+FORGET_SECONDS = 3600.0
+"""Engines that were not evaluated for so long are new when they are again."""
 HEADLINE_SECONDS = 86400.0
 """How long before a range the words of a verdict in it are looked for."""
 
@@ -96,6 +98,7 @@ class History:
             await worker.write(work, lambda: worker.overflow.transitions.extend(numbered))
         if now >= self._tidied + TIDY_SECONDS:
             self._tidied = now
+            self._kept = {key: kept for key, kept in self._kept.items() if kept[0] > now - FORGET_SECONDS}
             await worker.tidy(now, self._retention)
         return numbered
 
@@ -144,10 +147,10 @@ class History:
             lambda db: transitions.between(db, start, end, key, after_id, limit), merge, empty
         )
 
-    async def last_transitions(self) -> list[Transition]:
-        """The newest of every rank: what was known before a restart."""
+    async def last_transitions(self, since: float = 0.0) -> list[Transition]:
+        """The newest of every rank that was evaluated since then: what was known before a restart."""
         empty: list[Transition] = []
-        return await self._worker.read(transitions.last_of_each, empty)
+        return await self._worker.read(lambda db: transitions.last_of_each(db, since), empty)
 
     # ---------------------------------------------------------------- outbox and webhook
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("diagnoser.service")
 Listener = Callable[[tuple[Transition, ...]], None]
 SAY_SLOW_SECONDS = 300.0
+REMEMBER_SECONDS = 86400.0
+"""After a longer stop, verdicts begin anew."""
 
 
 class Service:
@@ -67,7 +69,7 @@ class Service:
         self.history = await History.open(kept.path, kept.retention, kept.max_size)
         if not self.history.healthy:
             log.error("history: %s", self.history.problem)
-        self.board.remember(await self.history.last_transitions())
+        self.board.remember(await self.history.last_transitions(self.started_at - REMEMBER_SECONDS))
         await self.engines.open(config)
         await self._open_alerting(config)
         await self._open_web()

@@ -323,3 +323,11 @@ def test_killed_and_started_again_it_knows_what_was(tmp_path: Path) -> None:
 def test_usage_errors(diagnose: Diagnose, words: tuple[str, ...], said: str) -> None:
     ran = diagnose("serve", *words)
     assert ran.code == 64 and said in ran.err and ran.out == ""
+
+
+def test_what_cannot_start_says_why_and_leaves_nothing_behind(diagnose: Diagnose, tmp_path: Path) -> None:
+    with engine(HEALTHY) as mock:
+        taken = diagnose("serve", address(mock), "--listen", address(mock), "--data", tmp_path)
+    assert taken.code == 64 and address(mock) in taken.err and "Traceback" not in taken.err
+    rules = diagnose("serve", "--config", written(tmp_path, "127.0.0.1:9", more="rules: [x]\n"))
+    assert rules.code == 64 and "no such folder" in rules.err and "Traceback" not in rules.err

@@ -41,10 +41,11 @@ def between(
     return [_transition(row) for row in db.execute(f"{_SELECT} WHERE {where} ORDER BY t.id LIMIT ?", [*found, limit])]
 
 
-def last_of_each(db: sqlite3.Connection) -> list[Transition]:
-    """The newest of every engine rank."""
+def last_of_each(db: sqlite3.Connection, since: float) -> list[Transition]:
+    """The newest of every engine rank that was evaluated since then."""
     newest = "SELECT max(id) FROM transitions GROUP BY engine"
-    return [_transition(row) for row in db.execute(f"{_SELECT} WHERE t.id IN ({newest})")]
+    seen = "(SELECT max(x.at) FROM evaluations x WHERE x.engine = t.engine) >= ?"
+    return [_transition(row) for row in db.execute(f"{_SELECT} WHERE t.id IN ({newest}) AND {seen}", (since,))]
 
 
 def _transition(row: Sequence[object]) -> Transition:
