@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -263,3 +264,12 @@ def test_description_is_complete(web: Web) -> None:
     assert document["components"]["schemas"]["Diagnosis"]["properties"]["verdict"] == {
         "$ref": "#/components/schemas/Diagnosis_verdict"
     }
+
+
+def test_docs_name_every_route(web: Web) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text().replace("`, `/rules", "`, `/api/v1/rules")
+    paths = web.json("/api/v1/openapi.json")["paths"]
+    assert [path for path in paths if path not in text and path.rpartition("/")[0] not in text] == []
+    for path, operations in paths.items():
+        for method in operations:
+            assert f"{method.upper()} {path}" in text or "/grafana/" in path or "/rules/" in path, (method, path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from diagnoser.model import Diagnosis, L2State
 from diagnoser.service.api.models import BOTTLENECKS
+from diagnoser.service.enginemetrics import SIGNALS
 from service.web_kit import BOUND, DEAD, HEALTHY, IDLE_L2, TWO_RANKS, Web, named, recorded, serve
 
 OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
@@ -154,3 +157,15 @@ def test_failed_reload_and_broken_history_can_be_alerted_on() -> None:
         web.world.refusal = "diagnoser.yaml:1: no"
         web.client.post("/api/v1/config/reload")
         assert samples(web)["diagnoser_config_last_reload_successful"] == [({}, 0.0)]
+
+
+def test_docs_name_every_metric_and_no_other(web: Web) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    told = set(re.findall(r"`(diagnoser_[a-z0-9_]+)`", text))
+    web.get("/healthz")
+    exported = {
+        re.sub(r"_(bucket|count|sum)$", "", name)
+        for name in samples(web)
+        if name.startswith("diagnoser_") and not name.endswith("_created")
+    }
+    assert told == exported | {f"diagnoser_{name}" for name, _, _ in SIGNALS}
