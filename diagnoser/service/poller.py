@@ -91,6 +91,9 @@ class Poller:
         tools = self._tools
         kept += [(group, Tiers(group, tools.client, max(tools.keep, tools.window))) for group in fresh]
         self._tiers = kept
+        for one in self.targets.values():
+            if not one.spec.group.l2:
+                one.engine.history.l2_pages = ()
         for group, tiers in kept:
             tiers.attach(one for one in self.targets.values() if one.spec.group == group)
 

@@ -276,3 +276,20 @@ def test_a_stall_of_ours_is_not_blamed_on_the_target() -> None:
 
     with engine() as mock:
         run(lambda: scenario(address(mock)))
+
+
+# ---------------------------------------------------------------- host tiers
+
+
+def test_pages_of_a_host_tier_join_the_engines_of_their_entry() -> None:
+    l2 = b"lmcache_mp:l1_memory_usage_bytes 1\nlmcache_mp:l1_memory_capacity_bytes 4\n"
+
+    async def scenario(name: str, tier: str) -> None:
+        async with polling(name, l2=[f"http://{tier}/metrics"]) as (poller, use):
+            (page,) = poller.targets[name].engine.history.l2_pages
+            await until(lambda: page._polls)
+            await use(name, l2=[])
+            assert poller.targets[name].engine.history.l2_pages == ()
+
+    with engine() as mock, site(sends(l2)) as tier:
+        run(lambda: scenario(address(mock), tier))
