@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from .alert_kit import PATIENCE, Receiver, receiver, until
 from .alertmanagers import free_port
@@ -34,7 +35,7 @@ async def main(folder, url, *words):
     history = await History.open(Path(folder) / "d.db", 86400.0, 2**30)
     engines = Engines()
     engines.board.put([diagnosis()])
-    settings = notify(receivers=[{"name": "hook", "webhook": {"url": url, "timeout": "60s"}}])
+    settings = notify(receivers=[{"name": "hook", "rate_limit": "9999/s", "webhook": {"url": url, "timeout": "60s"}}])
     webhook = WebhookSettings(forward=("hook",))
     alerting = await Alerting.open(settings, webhook, history, engines, "http://127.0.0.1:9180")
     if "add" in words:
@@ -45,6 +46,11 @@ async def main(folder, url, *words):
         payload = {"version": "4", "groupKey": "g", "status": "firing", "alerts": [alert]}
         receipt = await alerting.inbound.receive(AlertmanagerPayload.model_validate(payload))
         print("accepted", receipt.accepted, "repeated", receipt.repeated, flush=True)
+    if "many" in words:
+        running = asyncio.create_task(alerting.run())
+        for number in range(10_000):
+            await alerting.outbox.add([item(f"m{number}")])
+            print(f"m{number}", flush=True)
     if "run" in words:
         await alerting.run()
     await asyncio.Event().wait()
@@ -158,6 +164,22 @@ def test_a_stop_waits_for_what_is_being_sent(tmp_path: Path) -> None:
         rows = db.execute("SELECT receiver, state, attempts FROM outbox ORDER BY receiver").fetchall()
     db.close()
     assert rows == [("@webhook", "done", 1), ("hook", "done", 1)]
+
+
+@pytest.mark.parametrize("kept", [1, 23, 111])
+def test_whatever_was_kept_before_a_kill_arrives(kept: int, tmp_path: Path) -> None:
+    """Killed in the middle of adding and delivering; what is known as kept must arrive, before or after."""
+    with receiver() as hook:
+        with process(tmp_path, hook, "many") as before:
+            assert before.stdout is not None
+            acknowledged = {before.stdout.readline().strip() for _ in range(kept)}
+        arrived: dict[str, int] = {}
+        with process(tmp_path, hook, "run"):
+            while not acknowledged <= arrived.keys():
+                got = asyncio.run(hook.next())
+                key, attempt = got.headers["Idempotency-Key"], got.json["attempt"]
+                assert attempt == arrived.get(key, 0) + 1 or (attempt == 2 and key not in arrived)
+                arrived[key] = attempt
 
 
 def test_an_alert_that_was_accepted_is_diagnosed_after_a_kill(tmp_path: Path) -> None:
