@@ -69,6 +69,26 @@ def test_body_that_is_no_json_is_refused() -> None:
         assert refused.status_code == 422 and refused.headers["Content-Type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"match":{"target":"*"},"until":NaN}', 422),
+        (b'{"match":{"target":"*"},"until":1e999}', 422),
+        (b'{"match":{"target":"*"},"from":-Infinity,"until":4e9}', 422),
+        (b'{"match":{"target":"\\ud800"},"until":4e9}', 422),
+        (b"\xff\xfe", 422),
+        (b"[" * 100_000, 400),
+        (b'{"match":' * 50_000, 400),
+    ],
+)
+def test_json_that_only_python_takes_is_refused(body: bytes, status: int) -> None:
+    with serve() as web:
+        answer = web.client.post("/api/v1/silences", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == status, answer.text
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert web.world.history.healthy
+
+
 def test_silences_begin_and_end() -> None:
     with serve() as web:
         wish = {"match": {"target": "10.0.3.*"}, "until": "2099-01-01T00:00:00Z", "comment": "new GPUs"}

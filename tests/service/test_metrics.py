@@ -60,6 +60,13 @@ def test_openmetrics_says_the_same(web: Web) -> None:
     assert {"diagnoser_verdict", "diagnoser_l1_tokens", "diagnoser_scrapes"} <= names
 
 
+def test_page_is_packed_for_who_takes_it(web: Web) -> None:
+    packed = web.get("/metrics", headers={"Accept-Encoding": "gzip"})
+    plain = web.get("/metrics", headers={"Accept-Encoding": "identity"})
+    assert packed.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
+    assert packed.text.splitlines()[:50] == plain.text.splitlines()[:50]
+
+
 def test_names_and_units(web: Web) -> None:
     for family in parsed(web.get("/metrics").text):
         assert family.name.startswith(("diagnoser_", "process_", "python_")), family.name

@@ -38,7 +38,7 @@ def create_app(service: Service) -> FastAPI:
     """The application for a service. Starts nothing. UsageError if the tokens cannot be read."""
     app = FastAPI(
         docs_url=None, redoc_url=None, openapi_url=openapi.URL, lifespan=_lifespan, redirect_slashes=False,
-        dependencies=[Depends(strict.once)],
+        dependencies=[Depends(strict.once), Depends(strict.sound)],
     )  # fmt: skip
     app.state.service, app.state.jobs = service, Jobs()
     app.state.events = Events(service)

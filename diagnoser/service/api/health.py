@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,6 +15,7 @@ from diagnoser import __version__
 from diagnoser.service.api import models, views
 from diagnoser.service.api.problems import Problem
 
+Page = Callable[[], tuple[bytes, str]]
 router = APIRouter(tags=["service"])
 TEXT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus text format."}
@@ -37,8 +40,20 @@ async def readyz(request: Request) -> models.Health:
 async def metrics(request: Request) -> Response:
     """All of the service and its verdicts for Prometheus; docs/api.md lists the names."""
     page = request.app.state.metrics.snapshot(request.headers.get("accept", ""))
-    body, media_type = await run_in_threadpool(page)
-    return Response(body, headers={"Content-Type": media_type})
+    packed = "gzip" in request.headers.get("accept-encoding", "")
+    body, media_type = await run_in_threadpool(_packed if packed else _plain, page)
+    coding = {"Content-Encoding": "gzip"} if packed else {}
+    return Response(body, headers={"Content-Type": media_type, "Vary": "Accept, Accept-Encoding", **coding})
+
+
+def _plain(page: Page) -> tuple[bytes, str]:
+    return page()
+
+
+def _packed(page: Page) -> tuple[bytes, str]:
+    """The page of a fleet has megabytes, and a twentieth of that in gzip."""
+    body, media_type = page()
+    return gzip.compress(body, 1), media_type
 
 
 @router.get("/api/v1/status", summary="The service itself")

@@ -1,7 +1,11 @@
-"""What the description of the API says of a request that the framework lets pass: parameters given twice, methods."""
+"""What the framework lets pass and the description or JSON does not: parameters given twice, NaN; and which methods
+are possible.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections import Counter
 from functools import cache
@@ -9,6 +13,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 
+from diagnoser.service.api.limits import UPLOAD_PATH
 from diagnoser.service.api.problems import Problem
 
 
@@ -23,6 +28,24 @@ def once(request: Request) -> None:
         found = next((name for name in twice if name in single), None)
         if found is not None:
             raise Problem(422, f"The parameter {found} stands there {given[found]} times; give it once.")
+
+
+async def sound(request: Request) -> None:
+    """Problem 422 for JSON that Python takes and nobody else: NaN, infinities, halves of characters."""
+    if request.method != "POST" or request.url.path.rstrip("/") == UPLOAD_PATH:
+        return
+    try:
+        found = json.loads(await request.body() or b"null", parse_constant=_finite, parse_float=_finite)
+        json.dumps(found, ensure_ascii=False).encode()
+    except ValueError as error:
+        raise Problem(422, f"The body is no sound JSON: {error}.") from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number that JSON knows")
+    return value
 
 
 def _is_list(schema: dict[str, Any]) -> bool:

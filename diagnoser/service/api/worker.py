@@ -87,13 +87,15 @@ def _page(path: Path, book: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recording(path: Path, book: Any, facts: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
+    from diagnoser.sources.recording import open_recording
+
+    recording = open_recording(path, MAX_UNPACKED_BYTES)
+    # Only now: they take a second to import, which a wrong upload need not wait for.
     from diagnoser.outputs.base import badness, moment
     from diagnoser.outputs.contract import as_data
     from diagnoser.replay import replay, span
-    from diagnoser.sources.recording import open_recording
     from diagnoser.stretch import with_what_if
 
-    recording = open_recording(path, MAX_UNPACKED_BYTES)
     first, last = span(recording)
     step = max(job["step"], (last - first) / MAX_INSTANTS)
     worst: tuple[Diagnosis, ...] = ()
