@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -15,10 +16,12 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from pydantic import ValidationError
 
 from diagnoser.errors import UsageError
 from diagnoser.service.api.limits import RateLimit
+from diagnoser.service.api.protocol import Protocol
 from diagnoser.service.api.settings import WebSettings
 from diagnoser.service.api.tokens import Token, Tokens, hash_of, new_token, read_tokens
 from diagnoser.service.logs import JsonLines
@@ -410,3 +413,30 @@ def test_client_that_sends_slowly_holds_up_nobody() -> None:
         assert web.json("/healthz") == {"status": "ok"}
         slow.sendall(b"{}")
         assert slow.recv(100).startswith(b"HTTP/1.1 422")
+
+
+def test_connection_that_asks_nothing_is_let_go() -> None:
+    class Quick(Protocol):
+        head_seconds = 0.1
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def main() -> list[bytes]:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            server = uvicorn.Server(uvicorn.Config(answer, http=Quick, lifespan="off", log_config=None))
+            serving = asyncio.create_task(server.serve([taken]))
+            got = []
+            for sent in (b"", b"GET / HTTP/1.1\r\nHo", b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT"):
+                reader, writer = await asyncio.open_connection(*taken.getsockname())
+                writer.write(sent)
+                got.append(await reader.read())  # until the server closes
+                writer.close()
+                await writer.wait_closed()
+            server.should_exit = True
+            await serving
+            return got
+
+    nothing, half, one = asyncio.run(asyncio.wait_for(main(), 30))
+    assert nothing == half == b"" and one.startswith(b"HTTP/1.1 200") and one.endswith(b"ok")

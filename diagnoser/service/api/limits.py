@@ -16,8 +16,8 @@ from diagnoser.service.api.settings import WebSettings
 MAX_CLIENTS = 10_000
 """Clients remembered; the one that was silent for longest is forgotten, and starts with a full bucket."""
 BURST_SECONDS = 2.0
-BODY_SECONDS = 30.0
-"""Longest pause within a request's body."""
+BODY_SECONDS, UPLOAD_SECONDS = 30.0, 600.0
+"""Longest time to send a request's body."""
 UPLOAD_PATH = "/api/v1/diagnose"
 
 
@@ -78,6 +78,8 @@ def limited(scope: Scope, receive: Receive, settings: WebSettings) -> Receive:
     """`receive` that raises Problem once the body is larger than allowed, or when it stops coming."""
     upload = scope["path"].rstrip("/") == UPLOAD_PATH
     limit = settings.max_upload if upload else settings.max_body
+    seconds = UPLOAD_SECONDS if upload else BODY_SECONDS
+    ends = asyncio.get_running_loop().time() + seconds
     told = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
     if told.isdigit() and int(told) > limit:
         raise _too_large(limit)
@@ -88,10 +90,10 @@ def limited(scope: Scope, receive: Receive, settings: WebSettings) -> Receive:
         if done:
             return await receive()
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout_at(ends):
                 message = await receive()
         except TimeoutError:
-            raise Problem(408, f"No more of the body came within {BODY_SECONDS:g} s.") from None
+            raise Problem(408, f"The body was not there within {seconds:g} s.") from None
         got += len(message.get("body", b""))
         done = not message.get("more_body", False)
         if got > limit:

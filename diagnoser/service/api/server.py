@@ -15,6 +15,7 @@ from fastapi import FastAPI
 
 from diagnoser.errors import UsageError
 from diagnoser.service.api.app import create_app
+from diagnoser.service.api.protocol import Protocol
 from diagnoser.service.api.settings import Tls, WebSettings
 from diagnoser.service.config_base import secret_of
 
@@ -87,7 +88,7 @@ class WebServer:
 def _configured(app: FastAPI, settings: WebSettings) -> uvicorn.Config:
     tls = settings.tls
     config = uvicorn.Config(
-        app, http="h11", ws="none", lifespan="on", access_log=False, log_config=None, server_header=False,
+        app, http=Protocol, ws="none", lifespan="on", access_log=False, log_config=None, server_header=False,
         proxy_headers=False, timeout_keep_alive=KEEP_ALIVE_SECONDS, limit_concurrency=MAX_CONNECTIONS,
         ssl_context_factory=None if tls is None else lambda *_: _tls(tls),
     )  # fmt: skip
