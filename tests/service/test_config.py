@@ -122,7 +122,9 @@ def test_secrets_do_not_show_in_the_configuration(tmp_path: Path) -> None:
 
 
 def test_yes_and_no_and_times_are_texts(tmp_path: Path) -> None:
-    config = load(write(tmp_path, "targets:\n- static: [a]\n  labels: {on: yes, at: 12:30, v: 007, n: nowhere, t: truest}\n"))
+    config = load(
+        write(tmp_path, "targets:\n- static: [a]\n  labels: {on: yes, at: 12:30, v: 007, n: nowhere, t: truest}\n")
+    )
     assert config.targets[0].labels == {"on": "yes", "at": "12:30", "v": "007", "n": "nowhere", "t": "truest"}
 
 
@@ -143,3 +145,14 @@ def test_config_check_reads_the_rules(tmp_path: Path, diagnose: Diagnose) -> Non
     bad = diagnose("config", "check", write(tmp_path, "rules: [mine]\n"))
     assert bad.code == 64 and "odd.yaml" in bad.err
     assert "no such folder" in diagnose("config", "check", write(tmp_path, "rules: [yours]\n")).err
+
+
+def test_config_check_reads_the_secrets(tmp_path: Path, diagnose: Diagnose) -> None:
+    text = "targets:\n- {static: [a], bearer_file: one}\n- http_sd: {url: 'http://sd', bearer_file: two}\n"
+    text += "web: {tokens_file: three}\n"
+    bad = diagnose("config", "check", write(tmp_path, text))
+    assert bad.code == 64 and all(name in bad.err for name in ("one", "two", "three"))
+    (tmp_path / "one").write_text("s3cr3t")
+    (tmp_path / "two").write_text("")
+    again = diagnose("config", "check", write(tmp_path, text))
+    assert "it is empty" in again.err and "s3cr3t" not in again.err
