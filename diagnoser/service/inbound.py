@@ -137,7 +137,7 @@ def _item(payload: AlertmanagerPayload, alert: Alert, now: float) -> OutboxItem:
         "received_at": now,
         "alert": alert.model_dump(mode="json", by_alias=True),
     }
-    return OutboxItem(name, RECEIVER, "webhook", json.dumps(data, ensure_ascii=False), now, now)
+    return OutboxItem(name, RECEIVER, "webhook", json.dumps(data), now, now)
 
 
 def _add(db: sqlite3.Connection, items: Sequence[OutboxItem]) -> int:

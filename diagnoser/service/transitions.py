@@ -5,6 +5,7 @@ crash: a message and the fact that it was sent on its way are one transaction.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from diagnoser.service.notify.watch import State, Watch, step
 from diagnoser.service.outbox import Outbox
 from diagnoser.service.records import OutboxItem
 
+log = logging.getLogger("diagnoser.notify")
 ABSENT_SECONDS = 60.0
 """An engine that nobody shows any more is gone after so long: after a start, the first evaluation takes a while."""
 
@@ -59,16 +61,22 @@ class Watchdog:
         """One evaluation. Writes to the outbox; never waits for a receiver."""
         shown = {entry.key: entry for entry in entries}
         for plan in self._plans:
-            looked = [self._look(plan, entry, now) for entry in entries]
-            looked += [self._missed(plan, name, now) for name in self._lost(plan, shown)]
-            changes = [change for change in looked if change is not None]
-            await self._tell(plan, [change for change in changes if await self._passes(change, now)], now)
+            try:
+                await self._judge(plan, entries, shown, now)
+            except Exception:  # the other receivers are told, and this one at the next evaluation
+                log.exception("receiver %s was not told of what changed", plan.name)
             await asyncio.sleep(0)  # others have their turn in a large fleet
         await self._forget(shown)
         for plan in self._plans:
             again = self._resenders[plan.name].due(plan, self.firing, shown, self._links, now)
             if again is not None:
                 self._outbox.offer(again)
+
+    async def _judge(self, plan: Plan, entries: Sequence[Entry], shown: Mapping[Key, Entry], now: float) -> None:
+        looked = [self._look(plan, entry, now) for entry in entries]
+        looked += [self._missed(plan, name, now) for name in self._lost(plan, shown)]
+        changes = [change for change in looked if change is not None]
+        await self._tell(plan, [change for change in changes if await self._passes(change, now)], now)
 
     # ---------------------------------------------------------------- what should be known
 

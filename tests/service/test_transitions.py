@@ -18,7 +18,7 @@ from diagnoser.service.notify.settings import WebhookSettings
 from diagnoser.service.notify.silences import NewSilence
 from diagnoser.service.notify.watch import State, Times, Watch, step
 
-from .alert_kit import START, Clock, Engines, diagnosis, entry, notify, opened
+from .alert_kit import START, Clock, Engines, Receiver, diagnosis, entry, notify, opened, receiver
 
 HOOK = {"name": "hook", "webhook": {"url": "http://127.0.0.1:9"}}
 AM = {"name": "am", "alertmanager": {"url": "http://127.0.0.1:9"}}
@@ -414,6 +414,22 @@ def test_a_receiver_that_comes_back_is_told_again() -> None:
             assert await dog.lines() == ["hook: firing l1 critical a:8000"]
 
     asyncio.run(work())
+
+
+def test_halves_of_characters_in_a_label_stop_nobody() -> None:
+    async def work(hook: Receiver) -> None:
+        receivers = [
+            {"name": name, kind: {"url": hook.url}} for name, kind in (("hook", "webhook"), ("am", "alertmanager"))
+        ]
+        async with watched(receivers=receivers) as dog:
+            await dog.sees(70, diagnosis(target="a:8000", model="half \udcff"))
+            await dog.alerting.drain(10)
+            got = {one.path: one.body.decode() for one in [await hook.next(), await hook.next()]}
+            assert "half ?" in got["/"]
+            assert "half ?" in got["/api/v2/alerts"]
+
+    with receiver() as hook:
+        asyncio.run(work(hook))
 
 
 def test_with_a_full_disk_alerts_still_go_out_once() -> None:

@@ -58,7 +58,8 @@ class Alertmanager:
         if not events:
             return ACCEPTED
         until = self._clock() + LASTS_RESENDS * self._settings.resend_every
-        content = json.dumps([alert(event, until, self._language) for event in events], ensure_ascii=False).encode()
+        alerts = [alert(event, until, self._language) for event in events]
+        content = json.dumps(alerts, ensure_ascii=False).encode("utf-8", "replace")
         try:
             headers = self._headers()
         except UsageError as error:

@@ -72,7 +72,7 @@ class Chat:
         except UsageError as error:
             return Outcome(False, True, str(error))
         message = Message.from_json(item.payload)
-        title, body = text_of(message, self._language, item.attempts)
+        title, body = (_whole(text) for text in text_of(message, self._language, item.attempts))
         try:
             async with asyncio.timeout(self._settings.timeout):
                 return await self._in_thread(lambda: _send(service, title, body, _kind(message)))
@@ -99,6 +99,11 @@ class Chat:
 
     async def close(self) -> None:
         """Nothing is kept open."""
+
+
+def _whole(text: str) -> str:
+    """Without halves of characters, which a page's labels may hold and no service takes."""
+    return text.encode("utf-8", "replace").decode()
 
 
 class _Heard(logging.Handler):

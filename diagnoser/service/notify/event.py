@@ -29,7 +29,7 @@ NUMBERS = (
 
 def fingerprint(*parts: object) -> str:
     """A short name for what these parts are: the same for the same parts, in every process."""
-    return hashlib.sha256("\n".join(str(part) for part in parts).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join(str(part) for part in parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Message:
 
     def to_json(self) -> str:
         """For the outbox."""
-        return json.dumps(self.as_data(), ensure_ascii=False, allow_nan=False)
+        return json.dumps(self.as_data(), allow_nan=False)
 
     def as_data(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -170,7 +170,7 @@ class Links:
 
     def engine(self, key: Key) -> str:
         """Page of an engine rank."""
-        return f"{self.base_url}/api/v1/engines/{quote(key.id, safe='')}"
+        return f"{self.base_url}/api/v1/engines/{quote(key.id, safe='', errors='replace')}"
 
     def runbook(self, diagnosis: Diagnosis) -> str:
         """What to do about a verdict."""

@@ -137,6 +137,6 @@ class Silences:
 
 def _put(db: sqlite3.Connection, one: Silence, now: float) -> None:
     end = one.ends_at if one.ends_at is not None else math.inf
-    body = json.dumps(one.as_data(), ensure_ascii=False)
+    body = json.dumps(one.as_data())
     db.execute("INSERT OR REPLACE INTO silences (id, ends_at, body) VALUES (?, ?, ?)", (one.id, end, body))
     db.execute("DELETE FROM silences WHERE ends_at < ?", (now - _KEPT_SECONDS,))

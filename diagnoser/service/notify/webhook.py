@@ -63,7 +63,7 @@ class Webhook:
             url, secrets = self._url(), self._secrets()
         except UsageError as error:
             return Outcome(False, True, str(error))
-        content = json.dumps(body(item, self._language), ensure_ascii=False).encode()
+        content = json.dumps(body(item, self._language), ensure_ascii=False).encode("utf-8", "replace")
         return await post(self._client, url, content, self._headers(item, secrets, content), self._settings.timeout)
 
     def _headers(self, item: OutboxItem, secrets: Sequence[str], content: bytes) -> dict[str, str]:
