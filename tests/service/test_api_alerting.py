@@ -63,6 +63,16 @@ def test_what_is_no_webhook_is_refused(wrong: Any) -> None:
         assert refused.status_code == 422 and refused.json()["errors"]
 
 
+def test_large_groups_are_taken_and_too_many_are_told_to_come_again() -> None:
+    """Alertmanager sends again after 5xx alone, so neither 413 nor 429 may come early."""
+    alert = payload()["alerts"][0]
+    many = [{**alert, "fingerprint": f"{i:x}", "annotations": {"text": "x" * 2000}} for i in range(1000)]
+    with serve({"rate_limit": "1/h"}) as web:
+        assert web.client.post(HOOK, json={**payload(), "alerts": many}).json()["accepted"] == 1000
+        limited = web.client.post(HOOK, json=payload())
+        assert limited.status_code == 503 and int(limited.headers["Retry-After"]) > 0
+
+
 def test_body_that_is_no_json_is_refused() -> None:
     with serve() as web:
         refused = web.client.post(HOOK, content=b"{", headers={"Content-Type": "application/json"})
@@ -116,5 +126,6 @@ def test_notifications_without_receivers() -> None:
     with serve() as web:
         assert web.json("/api/v1/notifications") == []
         assert web.json("/api/v1/notifications?state=dead") == []
+        assert web.json("/api/v1/notifications?state=silenced") == []
         assert web.client.post("/api/v1/notifications/none/retry").status_code == 404
         assert web.json("/api/v1/status")["notifications"] == {"pending": 0, "dead": 0}

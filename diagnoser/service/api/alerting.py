@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from diagnoser.service.api import models, views
 from diagnoser.service.api.problems import Problem
@@ -28,8 +28,8 @@ class Receipt(models.Model):
     """What became of the alerts: each is diagnosed after the answer; the results are at /webhook/results."""
 
     accepted: int
-    repeated: Annotated[int, "known already: same group, alert, status and start"]
-    truncated: Annotated[int, "left out by Alertmanager (max_alerts)"]
+    repeated: Annotated[int, Field(description="Known already: same group, alert, status and start.")]
+    truncated: Annotated[int, Field(description="Left out by Alertmanager (max_alerts).")]
     ids: list[str]
 
 
@@ -58,7 +58,7 @@ class SilenceItem(models.Model):
 
 
 class Notification(models.Model):
-    """A message to a receiver that has not been accepted."""
+    """A message to a receiver that it has not accepted."""
 
     id: str
     receiver: str
@@ -125,14 +125,14 @@ async def end_silence(request: Request, silence: Id) -> None:
         raise Problem(404, f"No silence {silence!r} that could be ended here.", "no-such-silence")
 
 
-@router.get("/notifications", summary="Messages not accepted yet, or given up")
+@router.get("/notifications", summary="Messages on their way, given up, or silenced")
 async def notifications(
-    request: Request, state: Literal["pending", "dead"] = "pending", limit: Limit = 100
+    request: Request, state: Literal["pending", "dead", "silenced"] = "pending", limit: Limit = 100
 ) -> list[Notification]:
-    """The newest first, without their text."""
+    """On their way, given up, or kept back by a silence; the newest first, without their text."""
     outbox = _alerting(request).outbox
-    items = await (outbox.pending_items(limit) if state == "pending" else outbox.dead_items(limit))
-    return [Notification.model_validate(asdict(item)) for item in items]
+    asked = {"pending": outbox.pending_items, "dead": outbox.dead_items, "silenced": outbox.silenced_items}[state]
+    return [Notification.model_validate(asdict(item)) for item in await asked(limit)]
 
 
 @router.post("/notifications/{notification:path}/retry", summary="Try one again", status_code=204, responses=NOT_STORED)

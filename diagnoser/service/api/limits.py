@@ -18,7 +18,9 @@ MAX_CLIENTS = 10_000
 BURST_SECONDS = 2.0
 BODY_SECONDS, UPLOAD_SECONDS = 30.0, 600.0
 """Longest time to send a request's body."""
-UPLOAD_PATH = "/api/v1/diagnose"
+UPLOAD_PATH, WEBHOOK = "/api/v1/diagnose", "/api/v1/webhook/alertmanager"
+WEBHOOK_BYTES = 8 * 2**20
+"""A group of two thousand alerts; Alertmanager would not send again what is refused as too large."""
 
 
 class RateLimit:
@@ -76,8 +78,9 @@ def _trusted(peer: str, settings: WebSettings) -> bool:
 
 def limited(scope: Scope, receive: Receive, settings: WebSettings) -> Receive:
     """`receive` that raises Problem once the body is larger than allowed, or when it stops coming."""
-    upload = scope["path"].rstrip("/") == UPLOAD_PATH
-    limit = settings.max_upload if upload else settings.max_body
+    path = scope["path"].rstrip("/")
+    upload = path == UPLOAD_PATH
+    limit = settings.max_upload if upload else max(settings.max_body, WEBHOOK_BYTES * (path == WEBHOOK))
     seconds = UPLOAD_SECONDS if upload else BODY_SECONDS
     ends = asyncio.get_running_loop().time() + seconds
     told = next((value for name, value in scope["headers"] if name == b"content-length"), b"")

@@ -9,19 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from diagnoser.service.api import tokens
-from diagnoser.service.api.limits import RateLimit, client_of, limited
+from diagnoser.service.api.limits import WEBHOOK, RateLimit, client_of, limited
 from diagnoser.service.api.problems import Problem, problem
 from diagnoser.service.api.settings import WebSettings
 
 PUBLIC = frozenset({"/healthz", "/readyz", "/api/v1/openapi.json", "/", "/favicon.ico"})
 """Answers that hold nothing of an engine: probes, the description of the API, the empty page."""
 PUBLIC_PREFIX = "/static/"
-UNLIMITED = frozenset({"/healthz", "/readyz"})
-"""A flood from one address must not make a probe fail and the process be killed."""
-WEBHOOK = "/api/v1/webhook/alertmanager"
+PROBES = frozenset({"/healthz", "/readyz"})
+"""They tell nothing. A flood from one address must not make a probe fail and the process be killed, and a kubelet asks
+by the address of the pod.
+"""
 READING_POSTS = frozenset({"/api/v1/capacity"})
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 COMMON = {
@@ -106,6 +108,8 @@ class Guard:
             inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
             await app(inner, limited(scope, receive, self.settings), seen.send)
             scope["route"] = inner.get("route")
+        except ClientDisconnect:
+            pass
         except Problem as error:
             await seen.instead(error.response(), receive)
         except Exception:
@@ -117,9 +121,9 @@ class Guard:
     def _refusal(self, scope: Scope) -> Any:
         headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
         try:
-            self._check_host(headers)
-            if path not in UNLIMITED:
-                self._check_rate(scope["state"]["client"])
+            if path not in PROBES:
+                self._check_host(headers)
+                self._check_rate(scope["state"]["client"], path)
             if method == "OPTIONS" and headers.get("origin", "").lower() in self.settings.cors:
                 return _NoContent()
             self._check_origin(method, headers)
@@ -133,12 +137,14 @@ class Guard:
         if self._hosts and host not in self._hosts:
             raise Problem(403, "The Host header names another machine; web.hosts lists more names.", "host-refused")
 
-    def _check_rate(self, client: str) -> None:
+    def _check_rate(self, client: str, path: str) -> None:
         wait = self._rate.wait(client)
         if wait:
             seconds = str(max(1, round(wait + 0.5)))
             detail = f"More than {self.settings.rate_limit} requests from {client}."
-            raise Problem(429, detail, headers={"Retry-After": seconds})
+            # Alertmanager sends again after 5xx alone: a 429 would lose the alert.
+            status = 503 if path.rstrip("/") == WEBHOOK else 429
+            raise Problem(status, detail, "too-many-requests", {"Retry-After": seconds})
 
     def _check_origin(self, method: str, headers: Headers) -> None:
         """A foreign page may make a browser send, though not read: nothing must happen by that."""
