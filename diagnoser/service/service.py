@@ -73,6 +73,8 @@ class Service:
         await self.engines.open(config)
         await self._open_alerting(config)
         await self._open_web()
+        if config.web.port == 0 and self.alerting is not None:  # the address is known only now
+            await self.alerting.use(config.notify, config.webhook, self.base_url(config))
         self._tasks.append(asyncio.create_task(self._evaluate(), name="evaluate"))
         log.info("started", extra={"targets": len(self.targets()), "sources": len(self.sources())})
 
@@ -92,7 +94,8 @@ class Service:
     def base_url(self, config: Config) -> str:
         """How links in messages begin."""
         scheme = "https" if config.web.tls else "http"
-        return str(config.notify.external_url or f"{scheme}://{config.web.listen}").rstrip("/")
+        address = self.web.address if self.web is not None else config.web.listen
+        return str(config.notify.external_url or f"{scheme}://{address}").rstrip("/")
 
     async def stop(self, deadline: float) -> None:
         """Stops polling, drains the outbox for at most `deadline` seconds, closes the history."""
