@@ -290,7 +290,7 @@ class FamilyDialect:
         series = f"max by ({self.place}, {name}) (last_over_time({self.server_selector(info)}{self.over_window()}))"
         bucket = f'label_replace({series}, "le", "$1", "{name}", "([0-9.]+)")'
         last = f'label_replace({series}, "le", "+Inf", "", "")'
-        return self._to_ranks(f"max by ({self.place}) (histogram_quantile(1, {bucket} or {last}))")
+        return self._to_ranks(f"max by ({self.place}) (histogram_quantile(1, {bucket} or {last}) >= 0)")
 
     def labelled(self, name: str, value: str) -> str | None:
         """1 where the configuration says so."""
@@ -374,10 +374,10 @@ class FamilyDialect:
         return f"max by ({self.place}) (count_over_time({up}) - sum_over_time({up}))"
 
     def _failed_at_end(self) -> str:
-        silent = (
-            f"(max_over_time({UP}[{duration((n + 0.5) * self.span.step)}]{self.at}) == bool 0)"
-            for n in range(1, FAILURES_SEEN + 1)
-        )
+        """The newest n polls lie in n steps, whenever the last one was; a little more, for jitter."""
+        here = self.outside()
+        polls = [(n, f"{UP}[{duration((n + 0.02) * self.span.step)}]{here.at}") for n in range(1, FAILURES_SEEN + 1)]
+        silent = (f"(max_over_time({up}) == bool 0) * (count_over_time({up}) >= bool {n})" for n, up in polls)
         return f"max by ({self.place}) ({' + '.join(silent)})"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from diagnoser.errors import ServerError
 from diagnoser.promql.dialect import FamilyDialect
 from diagnoser.promql.names import Family
-from diagnoser.promql.plan import Question
+from diagnoser.promql.plan import MAX_TEXT, STANDS, Question
 from diagnoser.sources.prometheus.api import Answer, Series, Server, together
 
 Key = tuple[str, ...]
@@ -37,6 +37,17 @@ class Fleet:
     failed: dict[str, str] = field(default_factory=dict)
     """Signals that the server refused to compute, and its words."""
 
+    def suspects(self) -> list[int]:
+        """The ranks that are not surely fine: somebody waits, or stands still, or the evidence itself is doubtful."""
+        return [i for i in range(len(self.ranks)) if not self._fine(i)]
+
+    def _fine(self, i: int) -> bool:
+        zero = ("waiting_max_requests", "failed_scrapes_at_end", "fatal_series", "idle_used_seconds")
+        known = [self.columns[name][i] for name in zero if name in self.columns]
+        present = self.columns.get("queue_metrics_present")
+        stands = self.columns[STANDS][i] if STANDS in self.columns else None
+        return present is not None and present[i] == 1 and not stands and known[:1] == [0.0] and not any(known[1:])
+
 
 class Asker:
     """Asks a server and files the answers by rank."""
@@ -44,6 +55,7 @@ class Asker:
     def __init__(self, server: Server, at: float, by: Sequence[str]) -> None:
         self._server, self._at, self._by = server, at, tuple(by)
         self._index: dict[Key, int] = {}
+        self._refuses_long = False
         self.fleet = Fleet()
 
     async def discover(self, dialects: Sequence[FamilyDialect]) -> None:
@@ -66,7 +78,7 @@ class Asker:
 
     async def _one(self, question: Question) -> None:
         try:
-            answers = [await self._server.query(text, self._at) for text in question.texts]
+            answers = await self._answers(question)
         except ServerError as error:
             self.fleet.failed[question.signal] = str(error)
             return
@@ -83,6 +95,17 @@ class Asker:
                 if index is not None and value == value:
                     column[index] = value
         self.fleet.columns[question.signal] = column
+
+    async def _answers(self, question: Question) -> list[Answer]:
+        long = bool(question.instead) and max(map(len, question.texts)) > MAX_TEXT
+        if not (long and self._refuses_long):
+            try:
+                return [await self._server.query(text, self._at) for text in question.texts]
+            except ServerError:
+                if not long:
+                    raise
+                self._refuses_long = True
+        return [await self._server.query(text, self._at) for text in question.instead]
 
     def _by_time(self, answers: Sequence[Answer]) -> dict[int, dict[float, float]]:
         found: dict[int, dict[float, float]] = {}

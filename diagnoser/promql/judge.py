@@ -9,15 +9,17 @@ from diagnoser import gates, l2
 from diagnoser.checks import answer_all, answers_by_check
 from diagnoser.model import Answer, CheckResult, Diagnosis, EngineId, Fact, PoolState, SignalValue
 from diagnoser.promql.fleet import Fleet
-from diagnoser.promql.plan import SHOWN, STANDS, deciding_checks
-from diagnoser.rulebook.conditions import holds
-from diagnoser.rulebook.rules import Rulebook, VerdictRule
+from diagnoser.promql.plan import SHOWN, deciding_checks
+from diagnoser.rulebook.rules import Rulebook
 from diagnoser.signals import fleet as peers
 from diagnoser.signals.base import signals
 from diagnoser.signals.promql import Cannot
 from diagnoser.signals.table import Row, Table
 from diagnoser.verdict import Case, decide
 
+UP_IS_ZERO = "the server's `up` is 0 for it"
+PEERS = "fuller or busier than its peers"
+MODEL = ("model_used_min_ratio", "model_used_max_ratio", "model_used_ratio", "model_free_tokens")
 ABSENT = "the server has no series for it"
 UNASKED = "not asked for: only what the verdict rests on is asked of a whole fleet"
 
@@ -34,37 +36,36 @@ class Judging:
 
 
 def judge(found: Fleet, book: Rulebook, how: Judging) -> tuple[Diagnosis, ...]:
-    """One diagnosis a rank. Those without a bottleneck carry no checklist."""
-    columns: dict[str, Sequence[float | None]] = {**found.columns, **_gates(found, book, how)}
-    table = Table(columns, len(found.ranks))
-    answered = answers_by_check(table, deciding_checks(book))
-    rules = _rules(answered, len(found.ranks), book)
-    worst = sorted(
-        (i for i, rule in enumerate(rules) if rule.bottleneck != "none"),
-        key=lambda i: columns["blocked_ratio"][i] or 0.0,
-        reverse=True,
-    )[: how.full]
-    whole = _whole(worst, found, columns, book, how)
-    return tuple(
-        whole.get(i) or _brief(i, found, columns, {c: answers[i] for c, answers in answered.items()}, rule, book, how)
-        for i, rule in enumerate(rules)
-    )
+    """One diagnosis a rank. Only the worst `full` with a bottleneck carry the checklist."""
+    suspects = found.suspects()
+    columns: dict[str, Sequence[float | None]] = {**found.columns, **_gates(found, suspects, book, how)}
+    columns |= _peers(found)
+    checks = (*deciding_checks(book), *(c for c in book.checks if c.finding == "imbalance"))
+    answered = answers_by_check(Table(columns, len(found.ranks)), checks)
+    brief = _Brief(found, columns, answered, book, how)
+    diagnoses = [brief.of(i) for i in range(len(found.ranks))]
+    bound = (i for i, one in enumerate(diagnoses) if one.verdict.bottleneck != "none")
+    worst = sorted(bound, key=lambda i: columns["blocked_ratio"][i] or 0.0, reverse=True)[: how.full]
+    for i, diagnosis in _whole(worst, found, columns, book, how).items():
+        diagnoses[i] = diagnosis
+    return tuple(diagnoses)
 
 
-def _gates(found: Fleet, book: Rulebook, how: Judging) -> dict[str, list[float | None]]:
-    """share_, lead_, excluded_ and blocked_ of every rank: from the steps where somebody waited, else none."""
-    waited = sorted({index for series in found.steps.values() for index in series})
-    standing = found.columns.get(STANDS, [])
-    known = found.columns.get("queue_metrics_present", [])
-    out: dict[str, list[float | None]] = {name: [None] * len(found.ranks) for name in gates.names(book)}
-    for index in range(len(found.ranks)):
-        if known and known[index] == 1 and (found.columns["scrapes"][index] or 0) >= 2:
-            stood = (standing[index] if standing else None) or 0.0
-            for name, value in gates.never_waited(book, min(1.0, stood)).items():
-                out[name][index] = value
-    for index, row in zip(waited, _attributed(found, waited, book, how), strict=True):
+def _gates(found: Fleet, suspects: Sequence[int], book: Rulebook, how: Judging) -> dict[str, list[float | None]]:
+    """share_, lead_, excluded_ and blocked_ of every rank: of suspects from their steps, of the others none."""
+    names, rows = gates.names(book), len(found.ranks)
+    fine = gates.never_waited(book, 0.0)
+    out: dict[str, list[float | None]] = {name: [fine[name]] * rows for name in names}
+    for name in names:
+        for i in suspects:
+            out[name][i] = None
+        for i, pages in enumerate(found.columns["scrapes"]):
+            if (pages or 0) < 2:
+                out[name][i] = None
+    known = [i for i in suspects if (found.columns["scrapes"][i] or 0) >= 2]
+    for i, row in zip(known, _attributed(found, known, book, how), strict=True):
         for name, signal in row.items():
-            out[name][index] = signal.value
+            out[name][i] = signal.value
     return out
 
 
@@ -83,19 +84,6 @@ def _attributed(found: Fleet, waited: Sequence[int], book: Rulebook, how: Judgin
     return gates.attribute_columns(columns, where, [(how.at, how.window)] * len(waited), signals_of, book)
 
 
-def _rules(answered: Mapping[str, Sequence[Answer]], rows: int, book: Rulebook) -> list[VerdictRule]:
-    """The entry of the decision list for every rank; many give the same answers."""
-    known: dict[tuple[str, ...], VerdictRule] = {}
-    names, out = list(answered), []
-    for row in zip(*(answered[name] for name in names), strict=True) if rows else ():
-        key = tuple(answer.value for answer in row)
-        if key not in known:
-            answers = dict(zip(names, key, strict=True))
-            known[key] = next(rule for rule in book.verdicts if holds(rule.when, answers))
-        out.append(known[key])
-    return out
-
-
 def _whole(
     which: Sequence[int],
     found: Fleet,
@@ -106,27 +94,25 @@ def _whole(
     """Diagnoses with every check and its evidence."""
     rows: list[Row] = [_row(i, found, columns) for i in which]
     engines = [_engine(found, i) for i in which]
-    rows = [{**row, **more} for row, more in zip(rows, _peers(found, which), strict=True)]
-    words = [
-        {"target": e.target, "engine": e.family, "mode": "", "last_error": "the server's `up` is 0 for it"}
-        for e in engines
-    ]
+    words = [{"target": e.target, "engine": e.family, "mode": "", "last_error": UP_IS_ZERO} for e in engines]
     checks = answer_all(rows, words, book)
     return {
-        i: _diagnosis(engine, row, answered, word, book, how)
+        i: replace(_diagnosis(engine, row, answered, word, book, how), l1=_pool(found, i))
         for i, engine, row, answered, word in zip(which, engines, rows, checks, words, strict=True)
     }
 
 
-def _peers(found: Fleet, which: Sequence[int]) -> list[dict[str, SignalValue]]:
+def _peers(found: Fleet) -> dict[str, list[float | None]]:
+    """Every rank among its peers, as signals/fleet.py compares them."""
     names = ("l1_used_ratio_mean", "running_mean_requests", "l1_capacity_tokens")
+    columns = {name: found.columns[name] for name in names if name in found.columns}
     rows: list[Row] = [
-        {n: SignalValue(n, "", found.columns[n][i]) for n in names if n in found.columns}
+        {name: SignalValue(name, "", value) for name, values in columns.items() if (value := values[i]) is not None}
         for i in range(len(found.ranks))
     ]
     engines = [_engine(found, i) for i in range(len(found.ranks))]
     compared = peers.compare(engines, [0.0] * len(engines), rows)
-    return [compared[i] for i in which]
+    return {name: [row[name].value for row in compared] for name in peers.NAMES}
 
 
 def _row(index: int, found: Fleet, columns: Mapping[str, Sequence[float | None]]) -> dict[str, SignalValue]:
@@ -156,10 +142,13 @@ def _engine(found: Fleet, index: int) -> EngineId:
     return EngineId(rank.family, rank.target, rank.rank, None, rank.model)
 
 
-def _pool(value: Mapping[str, float | None]) -> PoolState:
-    capacity, used = value.get("l1_capacity_tokens"), value.get("l1_used_ratio_last")
+def _pool(found: Fleet, index: int) -> PoolState:
+    capacity, used = (
+        found.columns[name][index] if name in found.columns else None
+        for name in ("l1_capacity_tokens", "l1_used_ratio_last")
+    )
     held = capacity * used if capacity is not None and used is not None else None
-    return PoolState(capacity, held, reason="" if held is not None else "the pool's size was not asked for")
+    return PoolState(capacity, held, reason="" if held is not None else "the server does not know the pool's size")
 
 
 def _diagnosis(
@@ -180,7 +169,7 @@ def _diagnosis(
         window_seconds=how.window,
         scrapes=int(row["scrapes"].value or 0),
         verdict=replace(verdict, l2_reason=settled.reason, l2_missing=settled.missing),
-        l1=_pool({name: value.value for name, value in row.items()}),
+        l1=PoolState(),
         l2=None,
         signals=row,
         checks=checks,
@@ -192,28 +181,54 @@ def _diagnosis(
     )
 
 
-def _brief(
-    index: int,
-    found: Fleet,
-    columns: Mapping[str, Sequence[float | None]],
-    answers: Mapping[str, Answer],
-    rule: VerdictRule,
-    book: Rulebook,
-    how: Judging,
-) -> Diagnosis:
-    """The verdict with the numbers of a table, without the checklist."""
-    known = (name for name in (*SHOWN, *gates.names(book)) if name in columns)
-    row: Row = {n: SignalValue(n, "", value) for n in known if (value := columns[n][index]) is not None}
-    by_value = {check: answer.value for check, answer in answers.items()}
-    checks = tuple(
-        CheckResult(check.id, check.question, answers[check.id], "", (), check.severity, check.label, check.kind)
-        for check in book.checks
-        if check.id in by_value
-    )
-    words = {"target": "", "engine": "", "mode": "", "last_error": "the server's `up` is 0 for it"}
-    one = _diagnosis(_engine(found, index), {**row, "scrapes": _scrapes(found, index)}, checks, words, book, how)
-    return replace(one, checks=(), findings=(), remedies=(), not_remedies=())
+class _Brief:
+    """Verdicts without the checklist. Ranks that gave the same answers have the same verdict but for their numbers."""
 
+    def __init__(
+        self,
+        found: Fleet,
+        columns: Mapping[str, Sequence[float | None]],
+        answered: Mapping[str, Sequence[Answer]],
+        book: Rulebook,
+        how: Judging,
+    ) -> None:
+        self._found, self._columns, self._book, self._how = found, columns, book, how
+        self._names = tuple(answered)
+        self._keys = list(zip(*(answered[name] for name in self._names), strict=True))
+        self._known: dict[tuple[str, tuple[Answer, ...]], Diagnosis] = {}
+        self._shares = [(gate, columns[f"share_{gate}"]) for gate in book.gate_names()]
+        self._shown = [(name, columns[name]) for name in (*SHOWN, *MODEL) if name in columns]
 
-def _scrapes(found: Fleet, index: int) -> SignalValue:
-    return SignalValue("scrapes", "pages", found.columns["scrapes"][index])
+    def of(self, i: int) -> Diagnosis:
+        """The diagnosis of rank i."""
+        engine, answers = _engine(self._found, i), self._keys[i]
+        key = (engine.family, answers)
+        if key not in self._known:
+            self._known[key] = self._first(engine, answers, i)
+        alike = self._known[key]
+        row = {name: SignalValue(name, "", value) for name, values in self._shown if (value := values[i]) is not None}
+        shares = {gate: round(share, 4) for gate, values in self._shares if (share := values[i])}
+        none = {"none": round(max(0.0, 1.0 - sum(shares.values())), 4)}
+        return replace(
+            alike,
+            engine=engine,
+            scrapes=int(self._found.columns["scrapes"][i] or 0),
+            verdict=replace(alike.verdict, shares={**shares, **none}),
+            l1=_pool(self._found, i),
+            signals=row,
+        )
+
+    def _first(self, engine: EngineId, answers: Sequence[Answer], i: int) -> Diagnosis:
+        given = dict(zip(self._names, answers, strict=True))
+        checks = tuple(
+            CheckResult(c.id, c.question, given[c.id], c.text[given[c.id].value], (), c.severity, c.label, c.kind)
+            for c in self._book.checks
+            if c.id in given
+        )
+        row = _row(i, self._found, self._columns)
+        words = {"target": engine.target, "engine": engine.family, "mode": "", "last_error": UP_IS_ZERO}
+        one = _diagnosis(engine, row, checks, words, self._book, self._how)
+        hot = tuple(replace(f, text=PEERS, evidence=()) for f in one.findings if f.code == "imbalance")
+        silent = one.verdict.bottleneck in ("unknown", "unreachable")
+        verdict = replace(one.verdict, because=one.verdict.because if silent else (), l2_reason="", l2_missing=())
+        return replace(one, verdict=verdict, checks=(), findings=hot, remedies=(), not_remedies=(), more_l2=None)

@@ -11,8 +11,6 @@ from diagnoser.promql.text import duration
 from diagnoser.rulebook.conditions import Compare, Condition, leaves
 from diagnoser.rulebook.rules import Check, Gate, Rulebook
 from diagnoser.signals.base import intervals, signals
-from diagnoser.signals.promql import Over
-from diagnoser.signals.requests import WAITING
 
 MAX_TEXT = 15_500
 """VictoriaMetrics refuses queries of more than 16 KiB (-search.maxQueryLen)."""
@@ -31,6 +29,24 @@ SHOWN = (
 """What a table shows beside the verdict."""
 
 
+FIRST = (
+    "waiting_max_requests",
+    "waiting_last_requests",
+    "running_mean_requests",
+    "running_or_waiting_max_requests",
+    "l1_used_ratio_mean",
+    "l1_used_ratio_last",
+    "l1_capacity_tokens",
+    "failed_scrapes_at_end",
+    "fatal_series",
+    "queue_metrics_present",
+    "idle_used_seconds",
+)
+"""What is asked of every engine. It tells who is surely fine; only of the others everything else is asked."""
+LOOKS = 5
+"""How often a window is looked at for an engine that stands still though nobody waits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One signal: a query, or one a family where they are too long together. `series` asks for every step; a value is
@@ -41,6 +57,8 @@ class Question:
     texts: tuple[str, ...]
     series: bool = False
     back: int = 0
+    instead: tuple[str, ...] = ()
+    """The same of all engines, for a server that refuses a query for its length."""
 
 
 def window_questions(names: Iterable[str], dialects: Sequence[FamilyDialect]) -> list[Question]:
@@ -50,7 +68,7 @@ def window_questions(names: Iterable[str], dialects: Sequence[FamilyDialect]) ->
 
 
 def interval_questions(dialects: Sequence[FamilyDialect]) -> list[Question]:
-    """One question an interval signal, at every step, of the engines in whose window somebody waits."""
+    """One question an interval signal, at every step."""
     return [
         Question(signal.name, texts, series=True, back=max(signal.promql.looks_back(d) for d in dialects))
         for signal in intervals()
@@ -67,23 +85,18 @@ def standing_question(book: Rulebook, dialects: Sequence[FamilyDialect]) -> Ques
 def _steps(text: str | None, dialect: FamilyDialect) -> str | None:
     if text is None:
         return None
-    waits = Over("max", WAITING).text(dialect.inside())
-    span = dialect.span
-    return f"(({text}) and ({waits} > 0))[{duration(span.window)}:{duration(span.step)}]"
+    return f"({text})[{duration(dialect.window_seconds)}:{duration(dialect.step_seconds)}]"
 
 
 def _share(gate: Gate, dialect: FamilyDialect) -> str | None:
+    """A few looks tell of long standstills; how long they were is then asked step by step."""
     assert gate.when is not None
     held = sets(gate.when, step_words(dialect)).true
     if held is None:
         return None
-    own = {signal.name: signal.promql for signal in intervals()}
-    before = max(
-        (own[x.signal].looks_back(dialect) for x in leaves(gate.when) if isinstance(x, Compare) and x.signal in own),
-        default=0,
-    )
-    steps = dialect.window_seconds / dialect.step_seconds
-    return f"clamp_max(({dialect.subquery('count', held)} + {before}) / {steps:g}, 1)"
+    every = max(dialect.step_seconds, dialect.window_seconds / LOOKS)
+    seen = f"count_over_time(({held})[{duration(dialect.window_seconds)}:{duration(every)}])"
+    return f"clamp_max({seen} * {every / dialect.window_seconds:.4g}, 1)"
 
 
 def step_words(dialect: FamilyDialect) -> Words:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Collection
 
 
@@ -23,3 +25,26 @@ def name_matcher(metrics: Collection[str]) -> str:
     if len(spelled) == 1:
         return f'__name__="{spelled[0]}"'
     return f'__name__=~"{"|".join(spelled)}"'
+
+
+def one_of(values: Collection[str]) -> str:
+    """A regular expression for exactly these values; common beginnings are written once, as addresses are alike."""
+    return _alternatives(sorted(set(values)))
+
+
+def _alternatives(values: list[str]) -> str:
+    if len(values) == 1:
+        return _escaped(values[0])
+    first, last = values[0], values[-1]  # sorted: what these two share, all share
+    shared = first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+    by_next: dict[str, list[str]] = defaultdict(list)
+    for value in values:
+        rest = value[len(shared) :]
+        by_next[rest[:1]].append(rest)
+    parts = [_alternatives(group) for group in by_next.values()]
+    return f"{_escaped(shared)}({'|'.join(parts)})"
+
+
+def _escaped(text: str) -> str:
+    """RE2 needs a backslash before its own characters only."""
+    return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
