@@ -7,12 +7,15 @@ import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 
 from starlette.types import Message, Receive, Scope
 
 from diagnoser.service.api.problems import Problem
 from diagnoser.service.api.settings import WebSettings
 
+DRAINED_BYTES, DRAINED_SECONDS = 4 * 2**20, 3.0
+"""What is read of a body that was refused: a client that still sends when we close never sees the answer."""
 MAX_CLIENTS = 10_000
 """Clients remembered; the one that was silent for longest is forgotten, and starts with a full bucket."""
 BURST_SECONDS = 2.0
@@ -100,6 +103,8 @@ def limited(scope: Scope, receive: Receive, settings: WebSettings) -> Receive:
         got += len(message.get("body", b""))
         done = not message.get("more_body", False)
         if got > limit:
+            if not done:
+                await drain(scope, receive)
             raise _too_large(limit)
         return message
 
@@ -108,3 +113,18 @@ def limited(scope: Scope, receive: Receive, settings: WebSettings) -> Receive:
 
 def _too_large(limit: int) -> Problem:
     return Problem(413, f"The body is larger than {limit / 2**20:g} MiB.", headers={"Connection": "close"})
+
+
+async def drain(scope: Scope, receive: Receive) -> None:
+    """Reads and drops the rest of a body, within bounds; not if the client waits to be told to send it."""
+    names = {name for name, _ in scope["headers"]}
+    if b"expect" in names or not names & {b"content-length", b"transfer-encoding"}:
+        return
+    left = DRAINED_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAINED_SECONDS):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return

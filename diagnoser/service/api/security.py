@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from diagnoser.service.api import tokens
-from diagnoser.service.api.limits import WEBHOOK, RateLimit, client_of, limited
+from diagnoser.service.api.limits import WEBHOOK, RateLimit, client_of, drain, limited
 from diagnoser.service.api.problems import Problem, problem
 from diagnoser.service.api.settings import WebSettings
 
@@ -103,6 +103,7 @@ class Guard:
         try:
             refusal = self._refusal(scope)
             if refusal is not None:
+                await drain(scope, receive)
                 await refusal(scope, receive, seen.send)
                 return
             inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
@@ -111,6 +112,7 @@ class Guard:
         except ClientDisconnect:
             pass
         except Problem as error:
+            await drain(scope, receive)
             await seen.instead(error.response(), receive)
         except Exception:
             log.exception("%s %s failed", scope["method"], scope["path"])
