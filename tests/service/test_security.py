@@ -90,6 +90,13 @@ def test_address_that_is_taken_is_told() -> None:
         pass
 
 
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio switches Nagle's algorithm off only for sockets that say they are TCP."""
+    with serve() as web:
+        listening = [sock for server in web.server._server.servers for sock in server.sockets]  # type: ignore[union-attr]
+        assert [sock.proto for sock in listening] == [socket.IPPROTO_TCP]
+
+
 def test_insecure_answers_anybody() -> None:
     with serve({"listen": "0.0.0.0:0", "insecure": True}) as web:
         url = f"http://127.0.0.1:{web.server.address.rpartition(':')[2]}/api/v1/engines"

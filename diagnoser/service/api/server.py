@@ -100,10 +100,24 @@ def _bound(settings: WebSettings) -> socket.socket:
     try:
         found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
-        return socket.create_server(address[:2], family=family, backlog=1024)
+        # asyncio sets TCP_NODELAY only where the protocol is told: without, small answers take 40 ms longer.
+        taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
-        why = error.strerror or str(error)
-        raise UsageError(f"web.listen {settings.listen}: cannot be listened on ({why})") from None
+        raise _taken(settings, error) from None
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        taken.bind(address)
+        taken.listen(1024)
+    except OSError as error:
+        taken.close()
+        raise _taken(settings, error) from None
+    return taken
+
+
+def _taken(settings: WebSettings, error: OSError) -> UsageError:
+    return UsageError(f"web.listen {settings.listen}: cannot be listened on ({error.strerror or error})")
 
 
 def _tls(settings: Tls) -> ssl.SSLContext:
