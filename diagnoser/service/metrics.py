@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from diagnoser.service.enginemetrics import engine_text
 if TYPE_CHECKING:
     from diagnoser.service.api.sse import Events
     from diagnoser.service.service import Service
+    from diagnoser.service.states import TargetState
 
 EVENTS_ROUTE = "/api/v1/events"
 """A stream lasts as long as its reader wants: no duration of an answer."""
@@ -107,7 +109,7 @@ class _Self:
             if told is not None:
                 failures.add_metric((state.name,), told.failures)
                 missed.add_metric((state.name,), told.missed)
-        yield from (up, last, failures, missed)
+        yield from (up, last, failures, missed, _labels(states))
         yield _gauge("targets", "Targets that are polled.", len(states))
         broken = sum(bool(source.problem) for source in self._service.sources())
         yield _gauge("target_sources_failing", "Sources of addresses whose last refresh failed.", broken)
@@ -139,6 +141,17 @@ class _Self:
         yield _gauge("config_last_reload_success_timestamp_seconds", "When it was last taken over.", loaded)
         yield _gauge("rule_errors", "Rule files or entries that were skipped.", len(self._service.book.errors))
         yield _gauge("time_seconds", "The clock of the service.", time.time())
+
+
+def _labels(states: Sequence[TargetState]) -> Metric:
+    """Labels of the configuration and of discovery, to join with: `* on (target) group_left (label_team)`."""
+    given = sorted({name for state in states for name in state.labels})
+    names = {f"label_{re.sub('[^a-zA-Z0-9_]', '_', name)}": name for name in given}  # a-b and a_b are one
+    words = "Labels that the target has in the configuration, always 1."
+    family = GaugeMetricFamily("diagnoser_target_labels", words, labels=("target", *names))
+    for state in states:
+        family.add_metric((state.name, *(state.labels.get(name, "") for name in names.values())), 1.0)
+    return family
 
 
 def _gauge(name: str, words: str, value: float) -> Metric:

@@ -129,6 +129,11 @@ def test_the_service_itself(web: Web) -> None:
         assert found[f"diagnoser_{name}"][0][1] > 1e9
 
 
+def test_labels_of_targets_can_be_joined(web: Web) -> None:
+    found = of(samples(web)["diagnoser_target_labels"], target="10.0.3.7:8000")
+    assert found == [({"target": "10.0.3.7:8000", "label_team_a": "chat"}, 1.0)]
+
+
 def test_requests_are_counted_by_route_not_by_path(web: Web) -> None:
     for path in ("/api/v1/engines/a/0/verdict", "/api/v1/engines/b/0/verdict", "/nothing/1", "/nothing/2"):
         web.get(path)

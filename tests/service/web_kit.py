@@ -86,7 +86,10 @@ class World(Service):
 
     def targets(self) -> tuple[TargetState, ...]:
         names = sorted({entry.key.target for entry in self.board.entries()})
-        return tuple(TargetState(n, f"http://{n}/metrics", "static", True, "", 1795976065.0, 1.0) for n in names)
+        return tuple(
+            TargetState(n, f"http://{n}/metrics", "static", True, "", 1795976065.0, 1.0, {"team-a": "chat"})
+            for n in names
+        )
 
 
 class Web:
