@@ -180,6 +180,8 @@ class ServedNames:
     """Labels that split one counter into parts, to be added."""
     unborn: Mapping[str, str] = field(default_factory=dict)
     """Counters that are born with their first event, and the release from which their absence is zero."""
+    all_ranks_from: str = ""
+    """The release from which every rank of a process is on its page; before, only the last one is."""
 
 
 @dataclass(frozen=True, slots=True)

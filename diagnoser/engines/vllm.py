@@ -164,6 +164,7 @@ ADAPTER = EngineAdapter(
         histograms=vllm_names.HISTOGRAMS,
         features=vllm_names.FEATURES,
         rank_label="engine",
+        all_ranks_from="0.10",
         anchors=("vllm:num_requests_running",),
         info=INFO,
     ),

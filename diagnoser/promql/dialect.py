@@ -239,8 +239,18 @@ class FamilyDialect:
         return bare._each(name, lambda series: f"increase({series}[{duration(seconds)}]{self.at})")
 
     def ranks(self) -> str:
-        """Ranks of the target."""
-        return self._to_ranks(f"count by ({self.place}) ({self.outside().anchors()})")
+        """Ranks of the target: those that are seen, or as many as the lowest number tells in old releases, where only
+        the last rank of a process is on its page.
+        """
+        here, served = self.outside(), self.family.served
+        seen = f"count by ({self.place}) ({here.anchors()})"
+        proof = here._proof(parse(served.all_ranks_from)) if served.all_ranks_from else None
+        if proof is None:
+            return self._to_ranks(seen)
+        bucket = f'label_replace({here.anchors()}, "le", "$1", "{served.rank_label}", "([0-9]+)")'
+        both = f'{bucket} or label_replace({seen}, "le", "+Inf", "", "")'
+        number = f"histogram_quantile(1, max by ({self.place}, le) ({both}))"
+        return self._to_ranks(f"((({number} + 1 > {seen}) unless on ({self.place}) {proof}) or {seen})")
 
     def observed(self, name: str, part: str, *, ever: bool = False, before: bool = False) -> str | None:
         """Growth of a histogram."""
@@ -377,7 +387,8 @@ class FamilyDialect:
         """The newest n polls lie in n steps, whenever the last one was; a little more, for jitter."""
         here = self.outside()
         polls = [(n, f"{UP}[{duration((n + 0.02) * self.span.step)}]{here.at}") for n in range(1, FAILURES_SEEN + 1)]
-        silent = (f"(max_over_time({up}) == bool 0) * (count_over_time({up}) >= bool {n})" for n, up in polls)
+        none = f"(count_over_time({UP}{here.over_window()}) * 0)"
+        silent = (f"((max_over_time({up}) == bool 0) * (count_over_time({up}) >= bool {n}) or {none})" for n, up in polls)
         return f"max by ({self.place}) ({' + '.join(silent)})"
 
 

@@ -22,7 +22,7 @@ from diagnoser.signals.offered import (
     standing,
     stretch,
 )
-from diagnoser.signals.promql import Ask, Cannot, Expr, First, Grew, Lately, Observed, Of, Over, Start, Unless
+from diagnoser.signals.promql import Ask, Cannot, Expr, First, Grew, Lately, Number, Observed, Of, Over, Start, Unless
 from diagnoser.signals.requests import WAITING, waiting
 from diagnoser.signals.room import FREE, USED_RATIO, free, head_need, used
 from diagnoser.signals.view import Found, Missing, Result, View, mean
@@ -214,12 +214,15 @@ STANDING = Expr("{share} >= bool {queue_standing_most}", share=Over("avg", Expr(
 def _fit(reading: str) -> Ask:
     """R squared = slope^2 var(t) / var(u); n times a step apart have the variance step^2 (n^2 - 1) / 12."""
     return Expr(
-        "clamp_max({d} ^ 2 * {step_seconds} ^ 2 * (({n} >= 3) ^ 2 - 1) / 12 / ({v} > 0), 1)"
-        " or ({v} * 0 and ({n} >= 3))",
+        "clamp_max({d} ^ 2 * {step_seconds} ^ 2 * (({n} >= 3) ^ 2 - 1) / 12 / ({v} > 0), 1)",
         d=Lately("deriv", reading),
         v=Over("stdvar", reading),
         n=Over("count", reading),
     )
+
+
+FIT = Unless("single_pool", on=_fit("l1_used_ratio"), off=_fit("l1_used_tokens"))
+VARIANCE = Unless("single_pool", on=Over("stdvar", "l1_used_ratio"), off=Over("stdvar", "l1_used_tokens"))
 
 
 POINTS = Unless("single_pool", on=Over("count", "l1_used_ratio"), off=Over("count", "l1_used_tokens"))
@@ -245,20 +248,22 @@ SIGNALS = (
             room=Unless(
                 "single_pool",
                 on=Expr(
-                    "clamp_min(1 - {used} - ({need} / {c} or {used} * 0), 0) / ({d} > 0)",
+                    "clamp_min(1 - {used} - ({need} / {c} or {zero}), 0) / ({d} > 0)",
                     used=Over("last", USED_RATIO),
                     need=Of("head_need_tokens"),
                     c=Of("l1_capacity_tokens"),
+                    zero=Number(0.0),
                     d=Lately("deriv", "l1_used_ratio"),
                 ),
                 off=Expr(
-                    "clamp_min({free} - ({need} or {free} * 0), 0) / ({d} > 0)",
+                    "clamp_min({free} - ({need} or {zero}), 0) / ({d} > 0)",
                     free=Over("last", FREE),
                     need=Of("head_need_tokens"),
+                    zero=Number(0.0),
                     d=Lately("deriv", "l1_used_tokens"),
                 ),
             ),
-            fit=Of("used_trend_fit_ratio"),
+            fit=FIT,
             n=POINTS,
         ),
     ),
@@ -282,7 +287,7 @@ SIGNALS = (
         "ratio",
         "share of the variance that the line explains (R squared)",
         lambda v, _: _trend(v, lambda t: t.fit),
-        promql=Unless("single_pool", on=_fit("l1_used_ratio"), off=_fit("l1_used_tokens")),
+        promql=First(FIT, Expr("{v} * 0 and ({n} >= 3)", v=VARIANCE, n=POINTS)),
     ),
     Signal(
         "used_trend_points",

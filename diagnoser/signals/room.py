@@ -148,15 +148,19 @@ CAPACITY = First(
     Over("last", Expr("{u} + {e} + {a}", **_PARTS)),
     Over("last", "l1_capacity_tokens"),
     Expr("{size} - {block}", size=Label("kv_cache_size_tokens"), block=_BLOCK_LABEL),
+    Expr("{u} / ({ratio} > 0)", u=Over("last", "l1_used_tokens"), ratio=Over("last", "l1_used_ratio")),
     Expr("({blocks} / {ranks} - 1) * {block}", blocks=Label("num_gpu_blocks"), ranks=Ranks(), block=_BLOCK_LABEL),
 )
-"""Tokens: the three states, the engine's own number, or its blocks without the null block."""
+"""Tokens: the three states, the engine's own number, what is used by the share that it is, or the blocks without the
+null block.
+"""
 FREE = Unless(
     "single_pool",
     on=Expr("round((1 - {used}) * {capacity})", used=USED_RATIO, capacity=Of("l1_capacity_tokens")),
     off=First(
         Expr("{e} + {a}", e=_PARTS["e"], a=_PARTS["a"]),
         Expr("{c} - {u}", c=Gauge("l1_capacity_tokens"), u=_PARTS["u"]),
+        Expr("{u} * (1 / ({ratio} > 0) - 1)", u=_PARTS["u"], ratio=Gauge("l1_used_ratio")),
     ),
 )
 """Whole tokens: a ratio of blocks times their number is not quite one, and a head that just fits would not."""

@@ -14,7 +14,7 @@ from .oracle import Look, Said
 EXACT = 1e-4
 """Both compute with doubles; VictoriaMetrics rounds to decimals, which shows in differences."""
 OFF_THE_GRID = 0.005
-"""Python divides by the time between real stamps, a query by whole steps: pages come up to 0.15 s early or late in 30 s."""
+"""Python divides by the time between real stamps, a query by whole steps: pages are up to 0.15 s off in 30 s."""
 THRESHOLDS = {"ttft_silent_seconds": "silent_seconds", "idle_used_seconds": "idle_used_seconds_max"}
 """A query tells only whether these reach a threshold, by pages at least that far apart and at most two steps more."""
 BY_TIME = frozenset({"seconds", "1/s", "units/s", "tokens/s", "requests/s", "bytes/s", "token-seconds"})

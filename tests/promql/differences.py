@@ -152,3 +152,61 @@ BORN = (
 )
 """Counters that are not on the page before their first event."""
 LISTED = (*CANNOT, *DIFFER, *BEGUN, *BORN)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Bottleneck and mode that differ, in one recording. `product` empty: in both servers."""
+
+    recording: str
+    got: str
+    want: str
+    reason: str
+    product: str = ""
+    begun: bool = False
+
+    def matches(self, found: Difference) -> bool:
+        """Is it one of these?"""
+        same = (found.signal, found.recording, found.got, found.want) == (
+            "verdict",
+            self.recording,
+            self.got,
+            self.want,
+        )
+        return same and self.product in ("", found.product) and (found.begun or not self.begun)
+
+
+_TWICE = "a page is missing: the steps see the one before it twice, and a share of a fifth becomes a third"
+_STEPS = (
+    "Python takes the time between two pages as half queued if only one of them shows a queue, a query as all or none"
+)
+VERDICTS = (
+    Verdicts("vllm-0.32.0--q-engine-hung", "stalled", "none", "the standstill left the window but for its last steps"),
+    Verdicts(
+        "vllm-0.32.0--q-engine-hung",
+        "none",
+        "stalled",
+        "the standstill is 9 s old; a query asks for one step more than the 5 s that make one, being out of step with"
+        " the scrapes",
+    ),
+    Verdicts("vllm-0.32.0--u-l1-marginal", "none", "l1 (preempting)", f"spikes shorter than the interval: {_STEPS}"),
+    Verdicts("vllm-0.32.0--h12-pool-448", "l1 (admission)", "none", _TWICE, product="prometheus"),
+    Verdicts("vllm-0.32.0--h12-pool-448", "l1 (preempting)", "none", _TWICE, product="victoria"),
+    Verdicts("vllm-0.32.0--m-dp2", "l1 (admission)", "none", _TWICE),
+    Verdicts(
+        "sglang-0.5.23--c-l1-retract",
+        "l1 (preempting)",
+        "l1 (reservation)",
+        "VictoriaMetrics counts the retraction on the page before the window",
+        product="victoria",
+    ),
+    Verdicts(
+        "sglang-0.5.23--h-recovery",
+        "l1 (reservation)",
+        "l1 (preempting)",
+        "VictoriaMetrics counts who finished since the page before the window: one thrown out of 65, not of 46",
+        product="victoria",
+    ),
+    Verdicts("vllm-0.32.0--o-busy-not-bound", "none (idle)", "none", "two pages, and a step saw the first", begun=True),
+)
+"""All in windows in which the cause lasts about as long as the threshold asks, or the mode's number is near its own."""

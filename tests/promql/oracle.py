@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from story import BOOK
 
@@ -159,7 +160,7 @@ def _growth(inside: list[tuple[float, float]], earlier: list[float], look: Look)
 
 
 def _seen(inside: list[tuple[float, float]]) -> float:
-    return sum(grown(a, b) for (_, a), (_, b) in zip(inside, inside[1:], strict=False))
+    return sum(grown(a, b) for (_, a), (_, b) in pairwise(inside))
 
 
 def _born(inside: list[tuple[float, float]]) -> float:
