@@ -110,13 +110,13 @@ def _listed(book: Rulebook) -> str:
 
 COMMAND = Command(
     name="rules",
-    summary="Lists the rules, looks for mistakes in a folder of your own, or exports them as PromQL.",
+    summary="Lists the rules, looks for mistakes in yours, exports as PromQL.",
     usage="list|lint|export [DIR]",
     examples=(
         ("diagnose rules list", "every check, gate, verdict and remedy"),
         ("diagnose rules lint my-rules", "mistakes with file and line; exit code 1 if there are any"),
         ("diagnose rules export -o rules/prometheus", "recording and alerting rules, and a test for promtool"),
-        ("diagnose rules export --format mimir --by cluster --interval 30s > rules.yaml", "for `mimirtool rules load`"),
+        ("diagnose rules export --format mimir --by cluster > r.yaml", "for `mimirtool rules load r.yaml`"),
     ),
     options=options,
     run=run,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -56,7 +56,8 @@ def _naming(export: Export) -> Naming:
 
 def _recording(book: Rulebook, export: Export) -> list[dict[str, Any]]:
     wanted = Wanted(0.0, export.window, export.match, export.by, export.facts, step=export.interval)
-    return [_group(group) for group in groups(dialects(wanted, export.interval, book), book)]
+    timeless = [replace(dialect, now=None) for dialect in dialects(wanted, export.interval, book)]
+    return [_group(group) for group in groups(timeless, book)]
 
 
 def _group(group: Group) -> dict[str, Any]:
