@@ -126,6 +126,22 @@ def test_the_outbox_is_idempotent_and_in_order(tmp_path: Path) -> None:
     using(tmp_path / "h.db", story)
 
 
+def test_what_cannot_be_written_spoils_nothing_else(tmp_path: Path) -> None:
+    async def story(history: History) -> None:
+        for wrong in ("half of a character: \ud800", 2**70):
+            with pytest.raises((UnicodeEncodeError, OverflowError)):
+                await history.transact(
+                    lambda db, wrong=wrong: db.execute("INSERT INTO silences VALUES (?, 1, '')", [wrong])
+                )
+            with pytest.raises((UnicodeEncodeError, OverflowError)):
+                await history.outbox_add([item(1), replace(item(2), payload=wrong)])  # type: ignore[arg-type]
+            assert await history.outbox_due(T0, 10) == [] and history.healthy
+        await history.outbox_add([item(3)])
+        assert [one.id for one in await history.outbox_due(T0, 10)] == ["id-3"]
+
+    using(tmp_path / "h.db", story)
+
+
 def test_webhook_results_replace(tmp_path: Path) -> None:
     async def story(history: History) -> None:
         first = WebhookResult("x", "g", "f", "firing", 1.0, "{}")
