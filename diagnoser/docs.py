@@ -12,6 +12,8 @@ from pathlib import Path
 
 from diagnoser.data import data_dir
 from diagnoser.engines.base import FACTS, TRAITS
+from diagnoser.promql.names import families
+from diagnoser.promql.said import unsaid
 from diagnoser.rulebook.conditions import CheckIs, Compare, Condition, Join, leaves
 from diagnoser.rulebook.load import load
 from diagnoser.rulebook.rules import Check, Gate, RemedyRule, Rulebook, Threshold, VerdictRule
@@ -29,7 +31,10 @@ def pages(book: Rulebook) -> Iterator[tuple[str, str]]:
     yield "thresholds.md", _page("Thresholds", [_thresholds(book.thresholds.values())])
     yield (
         "signals.md",
-        _page("Signals and facts", [_signals(), _names("Facts", FACTS), _names("Engine traits", TRAITS)]),
+        _page(
+            "Signals and facts",
+            [_signals(book), _unsaid(book), _names("Facts", FACTS), _names("Engine traits", TRAITS)],
+        ),
     )
 
 
@@ -107,10 +112,29 @@ def _gates(gates: Iterable[Gate]) -> str:
     return "\n".join([*head, *rows, "", "## The decision list"])
 
 
-def _signals() -> str:
-    rows = [f"| `{s.name}` | {s.unit} | window | {s.meaning} |" for s in signals()]
-    rows += [f"| `{s.name}` | {s.unit} | interval | {s.meaning} |" for s in intervals()]
-    return "\n".join(["## Signals", "", "| signal | unit | over | meaning |", "|---|---|---|---|", *rows])
+def _signals(book: Rulebook) -> str:
+    lacking = {(one.signal, one.family) for one in unsaid(book)}
+    titles = [family.title for family in families()]
+
+    def row(name: str, unit: str, over: str, meaning: str) -> str:
+        able = [title for title in titles if (name, title) not in lacking]
+        return f"| `{name}` | {unit} | {over} | {', '.join(able) or '-'} | {meaning} |"
+
+    rows = [row(s.name, s.unit, "window", s.meaning) for s in signals()]
+    rows += [row(s.name, s.unit, "interval", s.meaning) for s in intervals()]
+    said = "PromQL: the families for which a metrics server can compute it ([how](prometheus.md))."
+    head = ["## Signals", "", said, "", "| signal | unit | over | PromQL | meaning |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def _unsaid(book: Rulebook) -> str:
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in unsaid(book):
+        found.setdefault((one.signal, one.reason), []).append(one.family)
+    rows = [f"| `{name}` | {', '.join(titles)} | {reason} |" for (name, reason), titles in found.items()]
+    said = "It is `unknown` where a metrics server computes the signals; whoever has the pages knows it."
+    head = ["## What PromQL cannot say", "", said, "", "| signal | for | because |", "|---|---|---|"]
+    return "\n".join([*head, *rows])
 
 
 def _names(title: str, meanings: Mapping[str, str]) -> str:

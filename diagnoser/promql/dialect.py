@@ -388,7 +388,9 @@ class FamilyDialect:
         here = self.outside()
         polls = [(n, f"{UP}[{duration((n + 0.02) * self.span.step)}]{here.at}") for n in range(1, FAILURES_SEEN + 1)]
         none = f"(count_over_time({UP}{here.over_window()}) * 0)"
-        silent = (f"((max_over_time({up}) == bool 0) * (count_over_time({up}) >= bool {n}) or {none})" for n, up in polls)
+        silent = (
+            f"((max_over_time({up}) == bool 0) * (count_over_time({up}) >= bool {n}) or {none})" for n, up in polls
+        )
         return f"max by ({self.place}) ({' + '.join(silent)})"
 
 

@@ -485,11 +485,11 @@ def of_signals(what: Ask) -> tuple[str, ...]:
     """The other signals that an expression builds on."""
     if isinstance(what, Of):
         return (what.name,)
-    found = [name for part in _parts(what) for name in of_signals(part)]
+    found = [name for part in parts(what) for name in of_signals(part)]
     return tuple(dict.fromkeys(found))
 
 
-def _parts(what: Ask) -> Iterator[Ask]:
+def parts(what: Ask) -> Iterator[Ask]:
     """The nodes below a node, whatever it is."""
     names = [name for kind in type(what).__mro__ for name in getattr(kind, "__slots__", ())] or list(vars(what))
     for value in (getattr(what, name) for name in names):
