@@ -34,7 +34,7 @@ def test_a_fleet_worst_first(diagnose: Diagnose, fleet: str) -> None:
     assert f"{KILLED} could not be scraped by" in " ".join(ran.out.split())
     note = " ".join(ran.out.split("Note")[1].split())
     assert note.startswith(
-        f"from {fleet.removeprefix('http://')}: 30 s up to 2026-11-29 18:15:24 UTC; 5 engines, 4 quer"
+        f"from {fleet.removeprefix('http://')}: 30 s up to 2026-11-29 18:15:24 UTC; 5 engines, 7 quer"
     )
 
 
