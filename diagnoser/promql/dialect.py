@@ -22,6 +22,8 @@ from diagnoser.signals.promql import Ask
 UP = "up"
 AT_THE_EDGE = "1e-18"
 """A quantile so small that interpolation adds nothing to the lower edge of the bucket."""
+LOST_AFTER = 3600.0
+"""An engine that gave its last page longer ago is forgotten, seconds. As for the direct path (docs/prometheus.md)."""
 FAILURES_SEEN = 3
 """Polls in a row that `failed_at_end` can tell: as many as `unreachable` needs."""
 
@@ -361,6 +363,8 @@ class FamilyDialect:
         """Of the page as such."""
         if what == "count":
             return self._count()
+        if what == "lost":
+            return self._lost()
         if what == "age":
             newest = " or ".join(
                 f"max by ({self.labels}) (timestamp({self.server_selector(name)}{self.at}))"
@@ -378,6 +382,14 @@ class FamilyDialect:
         ]
         apart = [f'label_replace({text}, "anchor", "{i}", "", "")' for i, text in enumerate(counted)]
         return f"max by ({self.labels}) ({' or '.join(apart) if len(apart) > 1 else counted[0]})"
+
+    def _lost(self) -> str:
+        """Polls in the window of ranks that were there within the hour, if none of those polls gave a page."""
+        inner = ",".join([name_matcher(self.family.served.anchors), *([self.match] if self.match else [])])
+        seen = f"count by ({self.labels}) (last_over_time({{{inner}}}[{duration(LOST_AFTER)}]))"
+        up = f"{UP}{self.over_window()}"
+        silent = f"max by ({self.place}) (count_over_time({up}) unless sum_over_time({up}) > 0)"
+        return f"(({seen} unless {self.anchors()}) * 0 + on ({self.place}) group_left () {silent})"
 
     def _failed(self) -> str:
         up = f"{UP}{self.over_window()}"

@@ -11,6 +11,7 @@ from diagnoser.promql.names import Family
 from diagnoser.promql.plan import MAX_TEXT, STANDS, Question
 from diagnoser.sources.prometheus.api import Answer, Series, Server, together
 
+FAILED = ("failed_scrapes", "failed_scrapes_at_end")
 Key = tuple[str, ...]
 """The label values of a rank, in the order of its labels."""
 
@@ -55,21 +56,26 @@ class Asker:
     def __init__(self, server: Server, at: float, by: Sequence[str]) -> None:
         self._server, self._at, self._by = server, at, tuple(by)
         self._index: dict[Key, int] = {}
+        self._lost: dict[int, float] = {}
+        """Ranks whose target gave no page in the window, and how many polls of it failed."""
         self._refuses_long = False
         self.fleet = Fleet()
 
     async def discover(self, dialects: Sequence[FamilyDialect]) -> None:
         """Which ranks there are, by family; how many pages each has is their first column. Raises ServerError."""
-        texts = [(d.family, text) for d in dialects if (text := d.pages("count")) is not None]
-        answers = await together(self._server.query(text, self._at) for _, text in texts)
-        found = [(family, one) for (family, _), answer in zip(texts, answers, strict=True) for one in answer.series]
+        asked = [(d.family, what, text) for d in dialects for what in ("count", "lost") if (text := d.pages(what))]
+        answers = await together(self._server.query(text, self._at) for _, _, text in asked)
         self._warn(*answers)
-        targets = _names({self._place(one) for _, one in found})
+        found = [(f, what, one) for (f, what, _), a in zip(asked, answers, strict=True) for one in a.series]
+        targets = _names({self._place(one) for _, _, one in found})
         pages: list[float | None] = []
-        for family, one in found:
-            self._index[self._key(one)] = len(self.fleet.ranks)
+        for family, what, one in found:
+            index, number = len(self.fleet.ranks), one.values[-1][1]
+            self._index[self._key(one)] = index
             self.fleet.ranks.append(_rank(family, one, targets[self._place(one)]))
-            pages.append(one.values[-1][1])
+            pages.append(number if what == "count" else 0.0)
+            if what == "lost":
+                self._lost[index] = number
         self.fleet.columns["scrapes"] = pages
 
     async def ask(self, questions: Sequence[Question]) -> None:
@@ -94,6 +100,8 @@ class Asker:
                 value = one.values[-1][1]
                 if index is not None and value == value:
                     column[index] = value
+        for index, polls in self._lost.items() if question.signal in FAILED else ():
+            column[index] = polls
         self.fleet.columns[question.signal] = column
 
     async def _answers(self, question: Question) -> list[Answer]:

@@ -94,5 +94,5 @@ def histories(loaded: Mapping[str, Loaded]) -> Mapping[str, History]:
 def asked(loaded: Mapping[str, Loaded]) -> Mapping[str, list[Asked]]:
     """Every signal and every verdict by both servers, an entry an instant."""
     names = tuple(signal.name for signal in signals())
-    wanted = [Wanted(at, WINDOW, step=float(EVERY), names=names) for at in INSTANTS]
+    wanted = [Wanted(at, WINDOW, step=float(EVERY), names=names, narrow=False) for at in INSTANTS]
     return ask_all({kind: one.url for kind, one in loaded.items()}, wanted)

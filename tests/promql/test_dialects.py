@@ -59,7 +59,7 @@ def _recordings() -> Mapping[str, Slim]:
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Asked]]:
     folder = tmp_path_factory.mktemp("dialects")
     with PRODUCTS[request.param](folder, _recordings().values()) as url:
-        yield request.param, ask(url, Wanted(AT, WINDOW, step=STEP, names=SAME))
+        yield request.param, ask(url, Wanted(AT, WINDOW, step=STEP, names=SAME, narrow=False))
 
 
 @pytest.fixture(scope="module")
