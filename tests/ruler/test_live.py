@@ -57,7 +57,9 @@ def test_recorded_alerted_and_read(diagnose: Diagnose, tmp_path: Path) -> None:
 
 
 def _verdict_of(url: str, instance: str, bottleneck: str) -> None:
-    query = f'rank:diagnoser_verdict:{WINDOW}s{{instance="{instance}",bottleneck="{bottleneck}"}}'
+    series = f'rank:diagnoser_verdict:{WINDOW}s{{instance="{instance}",bottleneck="{bottleneck}"}}'
+    lasted = WINDOW + 6  # the command looks at a window that ended 5 s ago
+    query = f"sum by (instance) (count_over_time({series}[{lasted}s])) >= {lasted - 1}"
 
     def ask() -> list[Any]:
         answer = httpx.get(f"{url}/api/v1/query", params={"query": query}, trust_env=False).json()
