@@ -17,6 +17,7 @@ from diagnoser.service.api import (
     grafana,
     health,
     openapi,
+    page,
     problems,
     rules,
     strict,
@@ -30,7 +31,7 @@ from diagnoser.service.metrics import Metrics
 if TYPE_CHECKING:
     from diagnoser.service.service import Service
 
-ROUTERS = (health, timeline, engines, events, rules, diagnose, alerting, config, grafana)
+ROUTERS = (health, timeline, engines, events, rules, diagnose, alerting, config, grafana, page)
 """timeline before engines: /engines/{engine}/signals must not be taken for an engine."""
 
 

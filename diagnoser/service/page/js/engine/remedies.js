@@ -1,0 +1,25 @@
+// What to do, in order; what would not help; and what each change would bring.
+
+import { el } from "../dom.js";
+import { count, general } from "../format.js";
+import { t } from "../i18n.js";
+import { remedy } from "../words.js";
+
+export function remedies(diagnosis) {
+  const list = diagnosis.remedies.map((one) => {
+    const { action, flag, effect, cost } = remedy(one, diagnosis.engine.family);
+    return el("li", {}, el("strong", {}, action), el("code", {}, flag), el("p", { className: "note" }, effect, "; ", t("costs", { what: cost })));
+  });
+  const not = diagnosis.not_remedies.map((said) => el("p", { className: "not" }, el("strong", {}, `${t("not_remedies")}: `), el("span", { lang: "en" }, said)));
+  return [list.length ? el("ol", { className: "remedies" }, list) : el("p", { className: "note" }, t("no_remedies")), not];
+}
+
+export function whatIf(diagnosis) {
+  const list = diagnosis.what_if.map((one) => {
+    const numbers = [one.queue, one.concurrency === null ? "" : t("at_once", { count: count(Math.round(one.concurrency)) }), one.rho === null ? "" : `rho ${general(one.rho, 2)}`];
+    const said = one.reason || numbers.filter(Boolean).join(", ");
+    const helps = one.helps === null || one.helps === undefined ? "unknown" : one.helps ? "yes" : "no";
+    return el("li", { className: helps, lang: "en" }, el("strong", {}, one.change), `: ${said}`);
+  });
+  return list.length ? [el("ul", { className: "what-if" }, list)] : [];
+}
