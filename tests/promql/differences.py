@@ -155,7 +155,7 @@ RESTARTED = (
     Listed(
         ("ttft_p50_low_seconds", "ttft_p50_high_seconds"),
         "value",
-        "VictoriaMetrics takes a bucket that falls by a little for a late sample, not for a new process, so that some"
+        "VictoriaMetrics takes a fall by less than an eighth for no new process (removeCounterResets), so that some"
         " buckets of a histogram begin anew and others do not",
         product="victoria",
         recording="restarted",
