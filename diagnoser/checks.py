@@ -16,8 +16,12 @@ def answer_all(
 ) -> list[tuple[CheckResult, ...]]:
     """The whole checklist for every window. One check is one pass over all windows."""
     found = list(answers_by_check(Table(window_columns(rows), len(rows)), book.checks).values())
+    shown = [_shown(check) for check in book.checks]
     return [
-        tuple(_result(check, found[c][i], row, words[i]) for c, check in enumerate(book.checks))
+        tuple(
+            _result(check, found[c][i], tuple(_seen(leaf, row) for leaf in shown[c]), row, words[i])
+            for c, check in enumerate(book.checks)
+        )
         for i, row in enumerate(rows)
     ]
 
@@ -35,26 +39,26 @@ def _answers(check: Check, table: Table) -> list[Answer]:
     return [Answer.YES if y else Answer.NO if n else Answer.UNKNOWN for y, n in zip(yes, no, strict=True)]
 
 
-def _result(check: Check, answer: Answer, row: Row, words: Mapping[str, str]) -> CheckResult:
-    evidence = _evidence(check, row)
+def _result(
+    check: Check, answer: Answer, evidence: tuple[Evidence, ...], row: Row, words: Mapping[str, str]
+) -> CheckResult:
     reason, whole = fill(check.text[answer.value], row, words)
     if answer is Answer.UNKNOWN:
         reason = _why_unknown(reason, whole, evidence)
     return CheckResult(check.id, check.question, answer, reason, evidence, check.severity, check.label, check.kind)
 
 
-def _evidence(check: Check, row: Row) -> tuple[Evidence, ...]:
+def _shown(check: Check) -> tuple[Compare, ...]:
+    """What stands as its evidence: one comparison a signal, the first that is made; without operator if none is."""
     conditions = [check.yes] if check.no is None else [check.yes, check.no]
     compared = [leaf for c in conditions for leaf in leaves(c) if isinstance(leaf, Compare)]
-    out: dict[str, Evidence] = {leaf.signal: _seen(leaf, row) for leaf in reversed(compared)}
-    for name in check.evidence:
-        out.setdefault(name, _seen(Compare(name, "", 0.0), row))
+    first = {leaf.signal: leaf for leaf in reversed(compared)}
     ordered = dict.fromkeys([*check.evidence, *(leaf.signal for leaf in compared)])
-    return tuple(out[name] for name in ordered)
+    return tuple(first.get(name, Compare(name, "", 0.0)) for name in ordered)
 
 
 def _seen(leaf: Compare, row: Row) -> Evidence:
-    value = row.get(leaf.signal, SignalValue(leaf.signal, "", None, "no such signal"))
+    value = row.get(leaf.signal) or SignalValue(leaf.signal, "", None, "no such signal")
     threshold = leaf.value if leaf.op else None
     return Evidence(leaf.signal, value.value, value.unit, leaf.op, threshold, value.series, value.missing_reason)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from diagnoser.model import SignalValue
-from diagnoser.rulebook.conditions import mask
+from diagnoser.rulebook.conditions import Compare, leaves, mask
 from diagnoser.rulebook.rules import Gate, Rulebook
 from diagnoser.signals.table import Row, Table, answers, interval_columns, window_columns
 from diagnoser.signals.view import View
@@ -72,8 +72,8 @@ def attribute_columns(
 ) -> list[dict[str, SignalValue]]:
     """The same from columns: one entry an interval, `windows` (end, seconds), and one entry a window of `signals`."""
     columns = dict(intervals)
-    for name, values in signals.items():
-        columns.setdefault(name, [values[index] for index, _, _ in where])
+    for name in _asked(book) & signals.keys():
+        columns.setdefault(name, [signals[name][index] for index, _, _ in where])
     table = Table(columns, len(where))
     closed = [(sign, _closed(sign, table)) for sign in book.gates]
     tallies = [_Tally.empty(book.gate_names()) for _ in windows]
@@ -100,6 +100,12 @@ def never_waited(book: Rulebook, standing: float) -> dict[str, float]:
         out |= {f"share_{gate}": share[gate], f"lead_{gate}": share[gate] - others}
         out[f"excluded_{gate}"] = 0.0 if standing and gate == whole else 1.0
     return out
+
+
+def _asked(book: Rulebook) -> set[str]:
+    """Signals that the gates' conditions name."""
+    found = [leaf for gate in book.gates if gate.when is not None for leaf in leaves(gate.when)]
+    return {leaf.signal for leaf in found if isinstance(leaf, Compare)}
 
 
 def _closed(gate: Gate, table: Table) -> list[bool | None]:

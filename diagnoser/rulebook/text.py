@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
+from functools import lru_cache
 
 from diagnoser.model import SignalValue
 from diagnoser.units import FORMATS, unit_format
 
+UNKNOWN = "?"
 
-class _Filler(string.Formatter):
-    def __init__(self, values: Mapping[str, SignalValue], words: Mapping[str, str]) -> None:
-        self._values, self._words, self.incomplete = values, words, False
 
-    def get_value(self, key: int | str, args: object, kwargs: object) -> object:
-        name = str(key)
-        if name in self._words:
-            return self._words[name]
-        return self._values.get(name)
-
-    def format_field(self, value: object, format_spec: str) -> str:
-        if isinstance(value, SignalValue) and value.value is not None:
-            return FORMATS[format_spec or unit_format(value.unit)](value.value)
-        if isinstance(value, str):
-            return value
-        self.incomplete = True
-        return "?"
+@lru_cache(4096)
+def _alternatives(template: str) -> tuple[tuple[tuple[str, str | None, str], ...], ...]:
+    """Each alternative as (text, name of the number after it, its format). A fleet fills the same few for ever."""
+    return tuple(
+        tuple((literal, name, spec or "") for literal, name, spec, _ in string.Formatter().parse(one.strip()))
+        for one in template.split("||")
+    )
 
 
 def fill(template: str, values: Mapping[str, SignalValue], words: Mapping[str, str] | None = None) -> tuple[str, bool]:
@@ -34,12 +27,21 @@ def fill(template: str, values: Mapping[str, SignalValue], words: Mapping[str, s
     "A || B" offers B where a number of A is missing; the first whole alternative is taken, else the last.
     """
     text = ""
-    for alternative in template.split("||"):
-        filler = _Filler(values, words or {})
-        text = filler.vformat(alternative.strip(), (), {})
-        if not filler.incomplete:
+    for parts in _alternatives(template):
+        shown = [None if name is None else _shown(name, spec, values, words or {}) for _, name, spec in parts]
+        text = "".join(literal + (value or "") for (literal, _, _), value in zip(parts, shown, strict=True))
+        if UNKNOWN not in shown:
             return text, True
     return text, False
+
+
+def _shown(name: str, spec: str, values: Mapping[str, SignalValue], words: Mapping[str, str]) -> str:
+    if name in words:
+        return words[name]
+    value = values.get(name)
+    if value is None or value.value is None:
+        return UNKNOWN
+    return FORMATS[spec or unit_format(value.unit)](value.value)
 
 
 def fields(template: str) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from diagnoser.model import Histogram, Snapshot
 from diagnoser.signals.base import Params, scalar
-from diagnoser.signals.requests import queued, waiting
+from diagnoser.signals.requests import queue, queued
 from diagnoser.signals.room import fits, head_need, used
 from diagnoser.signals.view import Found, Missing, Result, View, grown, mean
 
@@ -40,13 +40,13 @@ def arrivals(view: View) -> Result:
 
     Requests whose clients gave up while waiting are on no page; they make it too low.
     """
-    admitted, queue = admissions(view), [w for s in view.snapshots if (w := waiting(s)) is not None]
+    admitted, waiting = admissions(view), queue(view)
     if isinstance(admitted, Missing):
         return admitted
-    if len(queue) < 2:
+    if len(waiting) < 2:
         return Missing(NO_WAITING)
     shed = view.increase("rejected_requests_total")
-    came = (queue[-1] - queue[0] + (shed.value if isinstance(shed, Found) else 0.0)) / view.seconds
+    came = (waiting[-1] - waiting[0] + (shed.value if isinstance(shed, Found) else 0.0)) / view.seconds
     if admitted.value + came < 0:
         return Missing("the queue shrank by more than were admitted: requests left it unserved")
     return Found(admitted.value + came, admitted.series)
@@ -158,7 +158,7 @@ class Load:
 
 def standing(view: View, params: Params) -> bool:
     """Somebody waited on nearly every page."""
-    pages = [w > 0 for s in view.snapshots if (w := waiting(s)) is not None]
+    pages = [many > 0 for many in queue(view)]
     return bool(pages) and sum(pages) / len(pages) >= scalar(params, "queue_standing_most")
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from diagnoser.signals.base import IntervalSignal, Params, Signal, scalar
 from diagnoser.signals.promql import Expr, First, Grew, Number, Of, Over, Stepped, Third, Told, Trait, known
-from diagnoser.signals.requests import DEFERRED, OUTSIDE, RUNNING, WAITED, WAITING, deferred, queued, waiting
+from diagnoser.signals.requests import DEFERRED, OUTSIDE, RUNNING, WAITED, WAITING, deferred, queue, queued, waits
 from diagnoser.signals.view import Found, Missing, Result, View, grown_between, mean
 
 
 def _waiting_stat(view: View, pick: str) -> Result:
-    values = [w for s in view.snapshots if (w := waiting(s)) is not None]
+    values = queue(view)
     last = view.last("waiting_requests")
     if not values:
         return view.why_missing("waiting_requests")
@@ -27,7 +27,7 @@ def _waiting_scrapes(view: View, _: Params) -> Result:
 
 
 def _waiting_trend(view: View, _: Params) -> Result:
-    points = [(s.at, w) for s in view.snapshots if (w := waiting(s)) is not None]
+    points = [(s.at, w) for s, w in zip(view.snapshots, waits(view), strict=True) if w is not None]
     if len(points) < 3:
         return Missing("needs three pages")
     third = max(1, len(points) // 3)
@@ -61,14 +61,13 @@ def decode_batch(view: View, params: Params) -> Batch | None:
     Speculative decoding breaks it (several tokens a pass): then the mean exceeds the gauge and None is returned.
     """
     sizes = []
-    for a, b in view.pairs():
+    for i, (a, b) in enumerate(view.pairs()):
         passes, tokens = grown_between(a, b, "decode_passes_total"), grown_between(a, b, "decode_tokens_total")
         if (
             passes
             and tokens is not None
             and passes >= scalar(params, "plateau_passes_min")
-            and waiting(a)
-            and waiting(b)
+            and all(waits(view)[i : i + 2])
         ):
             sizes.append(tokens / passes)
     gauge = max((s.value("running_requests") or 0.0 for s in queued(view)), default=0.0)
@@ -94,7 +93,8 @@ def _running(view: View, pick: str) -> Result:
 
 
 def _both(view: View, _: Params) -> Result:
-    values = [(s.value("running_requests") or 0.0) + w for s in view.snapshots if (w := waiting(s)) is not None]
+    pages = zip(view.snapshots, waits(view), strict=True)
+    values = [(s.value("running_requests") or 0.0) + w for s, w in pages if w is not None]
     return Found(max(values), _running_series(view)) if values else view.why_missing("waiting_requests")
 
 
@@ -161,15 +161,15 @@ def deferred_known(view: View) -> bool:
 
 
 def _queue_present(view: View, i: int) -> float | None:
-    ends = [w for s in view.pair(i) if (w := waiting(s)) is not None]
-    return sum(w > 0 for w in ends) / 2 if len(ends) == 2 else None
+    start, end = waits(view)[i : i + 2]
+    return None if start is None or end is None else ((start > 0) + (end > 0)) / 2
 
 
 def _deferred_ratio(view: View, i: int) -> float | None:
     if not deferred_known(view):
         return None
-    end = next((s for s in reversed(view.pair(i)) if waiting(s)), None)
-    return None if end is None else min(1.0, deferred(end) / (waiting(end) or 1.0))
+    end = next((at for at in (i + 1, i) if waits(view)[at]), None)
+    return None if end is None else min(1.0, deferred(view.snapshots[end]) / (waits(view)[end] or 1.0))
 
 
 _QUEUED_RUNNING = Over("max", Expr("{r} and ({w} > 0)", r=RUNNING, w=WAITING))

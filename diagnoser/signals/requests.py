@@ -27,7 +27,8 @@ BUSY = Sum(RUNNING, WAITING)
 
 def outside(snapshot: Snapshot) -> float:
     """Requests parked in queues of their own, beside the waiting queue."""
-    return sum(snapshot.value(name) or 0.0 for name in OUTSIDE)
+    readings = snapshot.readings
+    return sum((readings[name].value for name in OUTSIDE if name in readings), 0.0)
 
 
 def waiting(snapshot: Snapshot) -> float | None:
@@ -48,10 +49,23 @@ def busy(snapshot: Snapshot) -> bool:
     return (snapshot.value("running_requests") or 0.0) + (waiting(snapshot) or 0.0) > 0
 
 
+def waits(view: View) -> list[float | None]:
+    """`waiting` of every page of the window. Asked by many signals, so counted once."""
+    if "waits" not in view.memo:
+        view.memo["waits"] = [waiting(s) for s in view.snapshots]
+    found: list[float | None] = view.memo["waits"]
+    return found
+
+
+def queue(view: View) -> list[float]:
+    """The same of the pages that tell it."""
+    return [one for one in waits(view) if one is not None]
+
+
 def queued(view: View) -> list[Snapshot]:
     """The pages on which somebody waits."""
     if "queued" not in view.memo:
-        waits = [s for s in view.snapshots if (waiting(s) or 0.0) > 0]
-        view.memo["queued"] = [s for s in waits if s.value("running_requests") is not None]
+        pages = [s for s, many in zip(view.snapshots, waits(view), strict=True) if (many or 0.0) > 0]
+        view.memo["queued"] = [s for s in pages if s.value("running_requests") is not None]
     found: list[Snapshot] = view.memo["queued"]
     return found

@@ -34,15 +34,16 @@ class Table:
     """Columns of numbers, NA where a value is missing."""
 
     def __init__(self, columns: Mapping[str, Sequence[float | None]], rows: int) -> None:
-        self._columns = {name: pd.array(list(values), dtype="Float64") for name, values in columns.items()}
+        self._given, self._columns = columns, dict[str, Any]()
         self.rows = rows
 
     def compare(self, signal: str, op: str, value: float) -> pd.Series:
         """`signal op value` for every row: True, False or NA. An unknown column is NA throughout."""
-        column = self._columns.get(signal)
-        if column is None:
+        if signal not in self._given:
             return self.constant(None)
-        return pd.Series(COMPARE[op](column, value))
+        if signal not in self._columns:  # rules ask for a part of the signals, some of them often
+            self._columns[signal] = pd.array(list(self._given[signal]), dtype="Float64")
+        return pd.Series(COMPARE[op](self._columns[signal], value))
 
     def constant(self, value: bool | None) -> pd.Series:
         """The same answer for every row."""
@@ -51,7 +52,8 @@ class Table:
 
 def answers(mask: pd.Series) -> list[bool | None]:
     """A mask as plain values, None for NA."""
-    return [None if value is pd.NA else bool(value) for value in mask]
+    plain: list[bool | None] = mask.to_numpy(dtype=object, na_value=None).tolist()
+    return plain
 
 
 def evaluate(view: View, params: Params) -> dict[str, SignalValue]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from diagnoser.signals.base import Params, Signal
 from diagnoser.signals.promql import Expr, Grew, Observed, Over, Start
-from diagnoser.signals.requests import WAITING, waiting
+from diagnoser.signals.requests import WAITING, queue
 from diagnoser.signals.view import Found, Missing, Result, View, mean
 
 
@@ -22,28 +22,24 @@ def first_token_rate(view: View) -> Result:
     return Found(histogram.count / view.seconds, (histogram.series,))
 
 
-def _queue(view: View) -> list[float]:
-    return [queue for s in view.snapshots if (queue := waiting(s)) is not None]
-
-
 def _wait_next(view: View, _: Params) -> Result:
     """What somebody who arrives now waits, if first tokens go on at this rate."""
-    queue, rate = _queue(view), first_token_rate(view)
-    if not queue:
+    waits, rate = queue(view), first_token_rate(view)
+    if not waits:
         return view.why_missing("waiting_requests")
-    return rate if isinstance(rate, Missing) else Found(mean(queue) / rate.value, rate.series)
+    return rate if isinstance(rate, Missing) else Found(mean(waits) / rate.value, rate.series)
 
 
 def _queue_age(view: View, _: Params) -> Result:
     """How long the head must have waited: those who wait by the rate they arrived at (first in, first out)."""
-    queue, rate = _queue(view), first_token_rate(view)
-    if not queue:
+    waits, rate = queue(view), first_token_rate(view)
+    if not waits:
         return view.why_missing("waiting_requests")
     left = 0.0 if isinstance(rate, Missing) else rate.value
-    arrived = left + ((queue[-1] - queue[0]) / view.seconds if view.seconds > 0 else 0.0)
+    arrived = left + ((waits[-1] - waits[0]) / view.seconds if view.seconds > 0 else 0.0)
     if arrived <= 0:
         return Missing("nobody arrived in this window")
-    return Found(queue[-1] / arrived, () if isinstance(rate, Missing) else rate.series)
+    return Found(waits[-1] / arrived, () if isinstance(rate, Missing) else rate.series)
 
 
 SIGNALS = (
