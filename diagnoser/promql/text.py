@@ -28,7 +28,10 @@ def name_matcher(metrics: Collection[str]) -> str:
 
 
 def one_of(values: Collection[str]) -> str:
-    """A regular expression for exactly these values; common beginnings are written once, as addresses are alike."""
+    """A regular expression for these values; common beginnings are written once, as addresses are alike.
+
+    Short rather than exact: a dot matches any character. What is matched beside them is only asked for in vain.
+    """
     return _alternatives(sorted(set(values)))
 
 
@@ -47,4 +50,4 @@ def _alternatives(values: list[str]) -> str:
 
 def _escaped(text: str) -> str:
     """RE2 needs a backslash before its own characters only."""
-    return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
+    return re.sub(r"([\\+*?()|\[\]{}^$])", r"\\\1", text)

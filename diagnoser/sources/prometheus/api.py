@@ -152,6 +152,8 @@ _ANSWER = msgspec.json.Decoder(_Body)
 
 
 def _series(one: _One) -> Series:
+    if one.value is not None:  # of vectors there are many, each read once
+        at, text = one.value
+        return Series(one.metric, ((at, math.nan if text is None else float(text)),))
     labels = {intern(key): intern(value) for key, value in one.metric.items()}
-    pairs = one.values if one.values is not None else [one.value] if one.value is not None else []
-    return Series(labels, [(at, math.nan if value is None else float(value)) for at, value in pairs])
+    return Series(labels, [(at, math.nan if value is None else float(value)) for at, value in one.values or ()])
