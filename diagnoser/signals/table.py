@@ -52,7 +52,7 @@ class Table:
 
 def answers(mask: pd.Series) -> list[bool | None]:
     """A mask as plain values, None for NA."""
-    plain: list[bool | None] = mask.to_numpy(dtype=object, na_value=None).tolist()  # type: ignore[call-overload]  # type: ignore[call-overload]
+    plain: list[bool | None] = mask.to_numpy(dtype=object, na_value=None).tolist()  # type: ignore[call-overload]
     return plain
 
 
