@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from diagnoser.errors import UsageError
 from diagnoser.service.board import Entry
 from diagnoser.service.history import History
-from diagnoser.service.inbound import RECEIVER, Engines, Inbound
+from diagnoser.service.inbound import Engines, Inbound
 from diagnoser.service.notify.alertmanager import Alertmanager
 from diagnoser.service.notify.base import Notifier
 from diagnoser.service.notify.chat import Chat
@@ -63,7 +63,7 @@ class Alerting:
         self.silences.use(notify.silences)
         self.watchdog.use(notify, links, self._engines.labels_of)
         self.inbound.use(webhook, links)
-        await self.outbox.use({**{one.name: one for one in notifiers}, RECEIVER: self.inbound})
+        await self.outbox.use({**{one.name: one for one in notifiers}, **self.inbound.lanes()})
 
     async def saw(self, entries: Sequence[Entry], now: float) -> None:
         """One evaluation is done. Never waits for a receiver."""

@@ -48,7 +48,8 @@ class _Families:
             full = f"diagnoser_{name}"
             lines = self._lines[name] = [f"# HELP {full} {words}\n# TYPE {full} gauge\n"]
         labels = who + "".join(f',{label}="{_escaped(text)}"' for label, text in more.items())
-        lines.append(f"diagnoser_{name}{{{labels}}} {floatToGoString(value)}\n")
+        shown = floatToGoString(value)  # type: ignore[no-untyped-call]
+        lines.append(f"diagnoser_{name}{{{labels}}} {shown}\n")
 
     def text(self) -> str:
         return "".join("".join(lines) for lines in self._lines.values())

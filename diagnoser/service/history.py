@@ -179,6 +179,10 @@ class History:
         """Items by state."""
         return await self._worker.read_merged(outbox.counts, self._worker.overflow.counts, {})
 
+    async def outbox_sent(self, receiver: str, since: float) -> int:
+        """How many items that receiver has accepted since then."""
+        return await self._worker.read(lambda db: outbox.sent(db, receiver, since), 0)
+
     async def outbox_list(self, state: str, limit: int) -> list[OutboxItem]:
         """Items of that state, the newest first."""
         empty: list[OutboxItem] = []

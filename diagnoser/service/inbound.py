@@ -6,24 +6,26 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from diagnoser.service.answer import Answering, Engines
 from diagnoser.service.history import History, HistoryError
-from diagnoser.service.notify.base import ACCEPTED, Outcome
+from diagnoser.service.notify.base import ACCEPTED, Notifier, Outcome
 from diagnoser.service.notify.event import Asked, Event, Links, Message, fingerprint
 from diagnoser.service.notify.payload import Alert, AlertmanagerPayload
 from diagnoser.service.notify.settings import Rate, WebhookSettings
 from diagnoser.service.records import OutboxItem, WebhookResult
 from diagnoser.service.store import outbox as table
 
-__all__ = ["RECEIVER", "AlertmanagerPayload", "Engines", "Inbound", "InboundReceipt", "InboundResult"]
+__all__ = ["LANES", "AlertmanagerPayload", "Engines", "Inbound", "InboundReceipt", "InboundResult"]
 
 log = logging.getLogger("diagnoser.webhook")
-RECEIVER = "@webhook"
-"""Name of the lane that diagnoses; no receiver of the configuration can have it."""
+LANES = ("@webhook", "@webhook.1", "@webhook.2", "@webhook.3")
+"""Names of the lanes that diagnose; no receiver of the configuration can have them. An alert stays in one, so that its
+end is diagnosed after its beginning; a slow diagnosis delays a quarter of the others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,7 @@ class InboundResult:
 
 
 class Inbound:
-    """`receive` answers at once; `deliver` is the outbox's way to do the work, at least once."""
-
-    name = RECEIVER
-    rate: Rate | None = None
+    """`receive` answers at once; `lanes` are the outbox's way to do the work, at least once."""
 
     def __init__(
         self,
@@ -86,7 +85,7 @@ class Inbound:
         """
         items = {item.id: item for item in (_item(payload, alert, self._clock()) for alert in payload.alerts)}
         new = await self._history.transact(lambda db: _add(db, tuple(items.values())))
-        self._wake({RECEIVER})
+        self._wake({item.receiver for item in items.values()})
         if payload.truncated_alerts:
             log.warning("Alertmanager left %d alerts out of a webhook (max_alerts)", payload.truncated_alerts)
         return InboundReceipt(new, len(items) - new, tuple(items), payload.truncated_alerts)
@@ -100,10 +99,17 @@ class Inbound:
 
     # ---------------------------------------------------------------- the work
 
+    def lanes(self) -> Mapping[str, Notifier]:
+        """What the outbox delivers alerts to, by name."""
+        return {name: _Lane(name, self.deliver) for name in LANES}
+
     async def deliver(self, item: OutboxItem) -> Outcome:
         """Diagnoses one alert; its result and the messages about it are kept together."""
-        data = json.loads(item.payload)
-        alert = Alert.model_validate(data["alert"])
+        try:
+            data = json.loads(item.payload)
+            alert = Alert.model_validate(data["alert"])
+        except (ValueError, LookupError) as error:  # of another version
+            return Outcome(False, False, f"what was kept of this alert cannot be read ({type(error).__name__})")
         asked, events, body = await self._answering.answer(alert)
         messages = self._messages(item.id, asked, events) if events else []
         result = WebhookResult(
@@ -116,9 +122,6 @@ class Inbound:
         self._wake({message.receiver for message in messages})
         return ACCEPTED
 
-    async def close(self) -> None:
-        """Nothing is kept open."""
-
     def _messages(self, item_id: str, asked: Asked, events: Sequence[Event]) -> list[OutboxItem]:
         now = self._clock()
         message = Message(f"alert {asked.name} {fingerprint(*sorted(asked.labels.items()))}", tuple(events), {}, asked)
@@ -128,16 +131,34 @@ class Inbound:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """A receiver that is this service itself."""
+
+    name: str
+    deliver: Callable[[OutboxItem], Awaitable[Outcome]]
+    rate: Rate | None = None
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def lane_of(subject: str) -> str:
+    """The lane of an alert, all its life."""
+    return LANES[int(fingerprint(subject), 16) % len(LANES)]
+
+
 def _item(payload: AlertmanagerPayload, alert: Alert, now: float) -> OutboxItem:
     own = alert.fingerprint or fingerprint(*sorted(alert.labels.items()))
     name = fingerprint("webhook", payload.group_key, own, alert.status, alert.starts_at.isoformat())
+    subject = f"{payload.group_key} {own}"
     data = {
-        "subject": f"{payload.group_key} {own}",
+        "subject": subject,
         "group_key": payload.group_key,
         "received_at": now,
         "alert": alert.model_dump(mode="json", by_alias=True),
     }
-    return OutboxItem(name, RECEIVER, "webhook", json.dumps(data), now, now)
+    return OutboxItem(name, lane_of(subject), "webhook", json.dumps(data), now, now)
 
 
 def _add(db: sqlite3.Connection, items: Sequence[OutboxItem]) -> int:

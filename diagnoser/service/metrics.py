@@ -99,7 +99,9 @@ class _Self:
         failures = CounterMetricFamily(
             "diagnoser_target_scrape_failures", "Polls that gave no page.", labels=("target",)
         )
-        missed = CounterMetricFamily("diagnoser_target_missed_polls", "Polls that were skipped.", labels=("target",))
+        missed = CounterMetricFamily(
+            "diagnoser_target_missed_polls", "Polls that the service was too busy for.", labels=("target",)
+        )
         for state in states:
             if state.healthy is not None:
                 up.add_metric((state.name,), float(state.healthy))
@@ -118,7 +120,8 @@ class _Self:
         stats, history = self._service.stats, self._service.history
         yield _counter("scrapes", "Polls of all targets.", stats.polls)
         yield _counter("scrape_failures", "Polls that gave no page.", stats.failures)
-        yield _counter("missed_polls", "Polls that were skipped: the one before had not ended.", stats.missed)
+        yield _counter("missed_polls", "Polls that were skipped because the service was busy.", stats.missed)
+        yield _counter("overrun_polls", "Polls that were skipped because the one before had not ended.", stats.overrun)
         yield from _durations("scrape_duration_seconds", "Time of one poll.", stats.scrape_durations)
         yield _counter("evaluations", "Rounds of evaluation of all engines.", stats.evaluations)
         yield _counter("evaluation_failures", "Rounds that failed.", stats.evaluation_failures)

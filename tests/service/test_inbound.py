@@ -17,13 +17,15 @@ from diagnoser.model import Diagnosis
 from diagnoser.service.alerting import Alerting, check
 from diagnoser.service.board import Key
 from diagnoser.service.history import History, HistoryError
-from diagnoser.service.inbound import AlertmanagerPayload
+from diagnoser.service.inbound import LANES, AlertmanagerPayload, lane_of
 from diagnoser.service.notify.event import Message
 from diagnoser.service.notify.settings import Relabel, WebhookSettings
+from diagnoser.service.records import OutboxItem
 from diagnoser.service.relabel import apply, choose, relabelled
 
 from .alert_kit import START, Clock, Engines, diagnosis, notify, opened, until
 
+GROUP = '{}:{alertname="SlowTTFT"}'
 HOOK = {"name": "hook", "webhook": {"url": "http://127.0.0.1:9"}}
 
 
@@ -117,7 +119,7 @@ def alert(status: str = "firing", starts: str = "2026-11-28T21:00:00Z", **labels
 
 def payload(*alerts: dict[str, Any], **more: Any) -> AlertmanagerPayload:
     whole = {
-        "version": "4", "groupKey": '{}:{alertname="SlowTTFT"}', "truncatedAlerts": 0, "status": "firing",
+        "version": "4", "groupKey": GROUP, "truncatedAlerts": 0, "status": "firing",
         "receiver": "diagnoser", "groupLabels": {}, "commonLabels": {}, "commonAnnotations": {},
         "externalURL": "http://alertmanager", "alerts": list(alerts), "anotherNewField": {}, **more,
     }  # fmt: skip
@@ -146,8 +148,8 @@ def fleet(*found: Any, **labels: Mapping[str, str]) -> Engines:
 
 async def worked(alerting: Alerting) -> list[dict[str, Any]]:
     """Everything that was accepted is diagnosed; the results, newest first."""
-    lane = alerting.outbox._lanes["@webhook"]
-    await lane.flush()
+    for name in LANES:
+        await alerting.outbox._lanes[name].flush()
     return [result.as_data() for result in await alerting.inbound.results()]
 
 
@@ -211,6 +213,44 @@ def test_the_answer_waits_for_no_diagnosis() -> None:
             assert len(await until(alerting.inbound.results)) >= 1
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(work())
+
+
+def test_a_slow_diagnosis_delays_no_alert_of_another_lane() -> None:
+    engines = fleet(diagnosis(), diagnosis(target="10.0.3.8:8000"))
+    other = next(f"f{i}" for i in range(1000) if lane_of(f"{GROUP} f{i}") != lane_of(f"{GROUP} slow"))
+
+    async def work() -> None:
+        asked, never = asyncio.Event(), asyncio.Event()
+
+        async def slow(key: Key, start: float, end: float) -> Diagnosis | None:
+            if key.target == "10.0.3.7:8000":
+                asked.set()
+                await never.wait()
+            return engines.kept[key]
+
+        engines.diagnose_at = slow  # type: ignore[method-assign]
+        async with inbound(engines) as (alerting, _):
+            running = asyncio.create_task(alerting.run())
+            await alerting.inbound.receive(payload({**alert(), "fingerprint": "slow"}))
+            await asked.wait()
+            await alerting.inbound.receive(payload({**alert(instance="10.0.3.8:8000"), "fingerprint": other}))
+            (result,) = await until(alerting.inbound.results)
+            assert result.fingerprint == other
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(work())
+
+
+def test_an_alert_that_cannot_be_read_any_more_is_given_up() -> None:
+    async def work() -> None:
+        async with inbound(fleet(diagnosis())) as (alerting, history):
+            await history.outbox_add([OutboxItem("old", LANES[1], "webhook", '{"subject": "s"}', START, START)])
+            assert await worked(alerting) == []
+            (dead,) = await alerting.outbox.dead_items()
+            assert (dead.id, dead.attempts) == ("old", 1) and "cannot be read (KeyError)" in dead.error
 
     asyncio.run(work())
 

@@ -233,6 +233,21 @@ def test_a_reload_lets_nothing_more_through() -> None:
         asyncio.run(work(hook, Clock()))
 
 
+def test_a_restart_lets_nothing_more_through(tmp_path: Path) -> None:
+    async def work(hook: Receiver, clock: Clock) -> None:
+        for name in ("a", "b", "c"):
+            limited = webhook("hook", hook.url, Rate(count=2, seconds=3600))
+            async with opened(tmp_path / "d.db") as history, running(history, limited, clock=clock) as outbox:
+                await outbox.add([item(name)])
+                await outbox.drain(5)
+                assert len(await history.outbox_list("pending", 10)) == (name == "c")
+        assert [(await hook.next()).headers["Idempotency-Key"] for _ in "12"] == ["a", "b"]
+        assert hook.arrived.empty()
+
+    with receiver() as hook:
+        asyncio.run(work(hook, Clock()))
+
+
 def test_a_bucket_lets_count_through_and_then_one_at_a_time() -> None:
     bucket = Bucket(Rate(count=3, seconds=60), 0.0)
     passed = 0

@@ -163,7 +163,7 @@ def test_a_stop_waits_for_what_is_being_sent(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "d.db") as db:
         rows = db.execute("SELECT receiver, state, attempts FROM outbox ORDER BY receiver").fetchall()
     db.close()
-    assert rows == [("@webhook", "done", 1), ("hook", "done", 1)]
+    assert [(name.partition(".")[0], *rest) for name, *rest in rows] == [("@webhook", "done", 1), ("hook", "done", 1)]
 
 
 @pytest.mark.parametrize("kept", [1, 23, 111])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -39,7 +40,7 @@ class Notifier(Protocol):
     def rate(self) -> Rate | None:
         """How many messages it may get; None is any number."""
 
-    async def deliver(self, item: OutboxItem) -> Outcome:
+    def deliver(self, item: OutboxItem) -> Awaitable[Outcome]:
         """One attempt, within a time limit. Raises for nothing that a receiver may do."""
 
     async def close(self) -> None:

@@ -36,7 +36,7 @@ class Lane:
         self.problem = ""
         """Why the newest attempt failed; empty if it did not."""
         self._history, self._clock, self._backoff = history, clock, backoff
-        self._bucket, self._throttled = Bucket(notifier.rate, clock()), False
+        self._bucket, self._throttled, self._inherited = Bucket(notifier.rate, clock()), False, False
         self._failures, self._paused_until = 0, 0.0
         self._held: dict[str, OutboxItem] = {}
         self._offered: OutboxItem | None = None
@@ -46,7 +46,7 @@ class Lane:
     def succeed(self, old: Lane) -> None:
         """Takes the place of a lane to the same receiver, after a reload: its rate and its failures still count."""
         if old.notifier.rate == self.notifier.rate:
-            self._bucket, self._throttled = old._bucket, old._throttled
+            self._bucket, self._throttled, self._inherited = old._bucket, old._throttled, old._known
         self._failures = old._failures
 
     def wake(self) -> None:
@@ -104,7 +104,13 @@ class Lane:
             return await self._deliver_all(await self._in_order(due), now)
 
     async def _remember(self) -> None:
-        """After a start: the items that failed before keep those of their subject behind them."""
+        """After a start: what was sent before counts for the rate, and items that failed keep those of their subject
+        behind them.
+        """
+        rate = self.notifier.rate
+        if rate is not None and not self._inherited:
+            since = self._clock() - rate.seconds
+            self._bucket.passed(await self._history.outbox_sent(self.notifier.name, since))
         pending = await self._history.outbox_due(math.inf, DIGEST, self.notifier.name)
         seen: set[str] = set()
         for item in sorted(pending, key=lambda one: one.created_at):

@@ -43,3 +43,7 @@ class Bucket:
     def take(self) -> None:
         """One passes."""
         self._tokens -= 1
+
+    def passed(self, count: int) -> None:
+        """So many passed lately, before a restart."""
+        self._tokens = max(0.0, self._tokens - count)

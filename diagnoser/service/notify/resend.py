@@ -16,7 +16,11 @@ RESOLVED_SECONDS = 900.0
 
 
 class Resender:
-    """Of one Alertmanager."""
+    """Of one Alertmanager.
+
+    Which ends are repeated is not kept over a restart: the first word of each end went through the outbox, and without
+    any word an alert there is over after four times `resend_every`.
+    """
 
     def __init__(self) -> None:
         self._sent_at = 0.0

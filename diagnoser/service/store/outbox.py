@@ -40,6 +40,12 @@ def counts(db: sqlite3.Connection) -> dict[str, int]:
     return dict(db.execute("SELECT state, count(*) FROM outbox GROUP BY state").fetchall())
 
 
+def sent(db: sqlite3.Connection, receiver: str, since: float) -> int:
+    """How many items that receiver has accepted since then. Merged and silenced ones were never tried."""
+    where = "state = 'done' AND next_at > ? AND receiver = ? AND attempts > 0"
+    return int(db.execute(f"SELECT count(*) FROM outbox WHERE {where}", (since, receiver)).fetchone()[0])
+
+
 def put_result(db: sqlite3.Connection, result: WebhookResult) -> None:
     """Keeps a result; one of the same id is replaced."""
     db.execute(f"INSERT OR REPLACE INTO webhook_results ({_RESULT}) VALUES (?, ?, ?, ?, ?, ?)", astuple(result))
