@@ -11,7 +11,8 @@ import yaml
 from diagnoser.model import Fact
 from diagnoser.promql.alerts import Alert, Naming, alerts
 from diagnoser.promql.evaluate import Wanted, dialects
-from diagnoser.promql.records import Group, Record, duration_name, groups
+from diagnoser.promql.groups import Group, groups
+from diagnoser.promql.records import Record, duration_name
 from diagnoser.promql.text import duration
 from diagnoser.rulebook.rules import Rulebook
 

@@ -15,8 +15,8 @@ from diagnoser.promql.peers import peer_vectors
 from diagnoser.promql.plan import SHOWN, decisive
 from diagnoser.promql.sets import Sets, Words, sets
 from diagnoser.promql.text import duration
-from diagnoser.rulebook.conditions import Compare, Condition, leaves
-from diagnoser.rulebook.rules import Check, Gate, Rulebook, VerdictRule
+from diagnoser.rulebook.conditions import Compare, leaves
+from diagnoser.rulebook.rules import Check, Rulebook, VerdictRule
 from diagnoser.signals.base import intervals
 from diagnoser.signals.promql import Ask, of_signals
 
@@ -33,15 +33,6 @@ class Record:
     name: str
     expr: str
     labels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Rules that a server evaluates one after the other, every `interval` seconds."""
-
-    name: str
-    interval: float
-    rules: tuple[Record, ...]
 
 
 class Recorder:
@@ -217,39 +208,6 @@ class Recorder:
                 before.append(yes)
 
 
-# ---------------------------------------------------------------- all families together
-
-
-def groups(dialects: Sequence[FamilyDialect], book: Rulebook) -> tuple[Group, ...]:
-    """Every recording rule."""
-    recorders = [Recorder(dialect, book) for dialect in dialects]
-    step = dialects[0].span.step
-    found = []
-    for one in recorders:
-        found.append(Group(f"diagnoser-{one.family}-signals", step, tuple(one.signals())))
-        found.append(Group(f"diagnoser-{one.family}-gates", step, tuple(one.gates())))
-        verdicts = (*one.shares(), *one.checks(), *one.verdicts(), *one.l2())
-        found.append(Group(f"diagnoser-{one.family}-verdicts", step, verdicts))
-    found.append(Group("diagnoser", step, tuple(_together(recorders))))
-    return tuple(found)
-
-
-def _together(recorders: Sequence[Recorder]) -> Iterator[Record]:
-    """With the labels job, instance, family, model and rank, whatever the engine calls them."""
-    names = [name for name in STATED if any(name in r.able for r in recorders)]
-    for what in ("verdict", "share", "check", "l2_state", "blocked_ratio", *names):
-        texts = [_common(r, what) for r in recorders if what not in names or what in r.able]
-        yield Record(f"{PREFIX}{what}:{recorders[0].window}", " or ".join(texts))
-
-
-def _common(recorder: Recorder, what: str) -> str:
-    rank = recorder.dialect.family.served.rank_label
-    model = f'label_replace({recorder.of(what)}, "model", "$1", "model_name", "(.*)")'
-    model = f'label_replace({model}, "family", "{recorder.family}", "", "")'
-    named = f'label_replace(label_replace({model}, "rank", "0", "", ""), "rank", "$1", "{rank}", "(.+)")'
-    return f"max without (model_name, {rank}) ({named})"
-
-
 def duration_name(seconds: float) -> str:
     """A duration as it stands in names and ranges: 5m, 15s."""
     whole = round(seconds)
@@ -302,8 +260,3 @@ def _check(check: Check, words: Words) -> str | None:
     yes = sets(check.yes, words)
     no = yes.false if check.no is None else sets(check.no, words).true
     return None if yes.true is None and no is None else _answered(Sets(yes.true, no))
-
-
-def condition_of(gate: Gate) -> Condition | None:
-    """What makes the gate closed."""
-    return gate.when
