@@ -70,11 +70,13 @@ def alertmanager(folder: Path, webhook: str = "", port: int = 0) -> Iterator[Ale
 
 
 @contextmanager
-def prometheus_that_alerts(folder: Path, target: str, alertmanager_url: str, rule: Mapping[str, Any]) -> Iterator[str]:
-    """A Prometheus that scrapes `target` five times a second and evaluates one rule as often."""
+def prometheus_that_alerts(
+    folder: Path, target: str, alertmanager_url: str, *given: Mapping[str, Any]
+) -> Iterator[str]:
+    """A Prometheus that scrapes `target` five times a second and evaluates rules as often."""
     folder.mkdir(parents=True)
     rules = folder / "rules.yml"
-    rules.write_text(json.dumps({"groups": [{"name": "test", "interval": "200ms", "rules": [rule]}]}))
+    rules.write_text(json.dumps({"groups": [{"name": "test", "interval": "200ms", "rules": given}]}))
     static = [{"targets": [target]}]
     settings = {
         "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},

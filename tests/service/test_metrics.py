@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parsed
@@ -15,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 from diagnoser.model import Diagnosis, L2State
 from diagnoser.service.api.models import BOTTLENECKS
 from diagnoser.service.enginemetrics import SIGNALS
+from service.alertmanagers import prometheus_that_alerts
 from service.web_kit import BOUND, DEAD, HEALTHY, IDLE_L2, TWO_RANKS, Web, named, recorded, serve
 
 OPENMETRICS = {"Accept": "application/openmetrics-text;version=1.0.0"}
@@ -32,6 +36,8 @@ def web() -> Iterator[Web]:
         web.evaluated(*fleet())
         web.world.stats.polled("10.0.3.7:8000", 0.012, False, 1795976065.0)
         web.world.stats.polled("10.0.3.7:8000", 5.0, True, 1795976066.0)
+        web.world.stats.skipped("10.0.3.7:8000", 2, by_us=True)
+        web.world.stats.skipped("10.0.3.7:8000", 3, by_us=False)
         yield web
 
 
@@ -118,6 +124,7 @@ def test_the_service_itself(web: Web) -> None:
     found = samples(web)
     assert found["diagnoser_scrapes_total"][0][1] == 2 and found["diagnoser_scrape_failures_total"][0][1] == 1
     assert of(found["diagnoser_target_scrape_failures_total"], target="10.0.3.7:8000")[0][1] == 1
+    assert found["diagnoser_missed_polls_total"] == [({}, 2)] and found["diagnoser_overrun_polls_total"] == [({}, 3)]
     buckets = {labels["le"]: value for labels, value in found["diagnoser_scrape_duration_seconds_bucket"]}
     assert (buckets["0.01"], buckets["0.025"], buckets["5.0"], buckets["+Inf"]) == (0, 1, 2, 2)
     assert found["diagnoser_evaluation_duration_seconds_count"][0][1] == 1
@@ -169,6 +176,29 @@ def test_failed_reload_and_broken_history_can_be_alerted_on() -> None:
         web.world.refusal = "diagnoser.yaml:1: no"
         web.client.post("/api/v1/config/reload")
         assert samples(web)["diagnoser_config_last_reload_successful"] == [({}, 0.0)]
+
+
+def test_the_alerts_of_the_docs_fire_in_a_real_prometheus(tmp_path: Path) -> None:
+    """All are loaded; of a service that works well the one about a bound engine fires, with the engine's labels."""
+    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text().partition("# alerts\n")[2].partition("```")[0]
+    rules = [{"alert": f"rule_{i}", "expr": line.strip("# ")} for i, line in enumerate(text.splitlines())]
+    assert len(rules) == 3 and "diagnoser_verdict{" in rules[0]["expr"]
+
+    def firing(url: str) -> list[dict[str, str]]:
+        found = httpx.get(f"{url}/api/v1/alerts", trust_env=False, timeout=10).json()["data"]["alerts"]
+        return [one["labels"] for one in found if one["state"] == "firing"]
+
+    with serve() as web:
+        now = time.time()
+        web.evaluated(*(replace(one, at=now) for one in fleet()))
+        address = web.url.removeprefix("http://")
+        with prometheus_that_alerts(tmp_path / "prometheus", address, "http://127.0.0.1:9", *rules) as url:
+            while not (found := firing(url)):
+                time.sleep(0.1)
+            critical = [one for one in fleet() if (one.verdict.bottleneck, one.verdict.severity) == ("l1", "critical")]
+            assert {one["alertname"] for one in found} == {"rule_0"}
+            assert {one["target"] for one in found} == {one.engine.target for one in critical} != set()
+            assert all(one["bottleneck"] == "l1" and one["model"] for one in found)
 
 
 def test_docs_name_every_metric_and_no_other(web: Web) -> None:

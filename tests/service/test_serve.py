@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -229,8 +229,8 @@ def test_a_window_that_cannot_be_judged_costs_only_its_own_verdict() -> None:
 class Process:
     """`diagnose serve` with JSON logs."""
 
-    def __init__(self, *words: object) -> None:
-        argv = [sys.executable, "-m", "diagnoser", "serve", *map(str, words), "--log-format", "json"]
+    def __init__(self, *words: object, user: Sequence[str] = ()) -> None:
+        argv = [*user, sys.executable, "-m", "diagnoser", "serve", *map(str, words), "--log-format", "json"]
         if "--listen" not in words and "--config" not in words:
             argv += ["--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -257,8 +257,8 @@ class Process:
 
 
 @contextmanager
-def process(*words: object) -> Iterator[Process]:
-    running = Process(*words)
+def process(*words: object, user: Sequence[str] = ()) -> Iterator[Process]:
+    running = Process(*words, user=user)
     try:
         yield running
     finally:
@@ -278,6 +278,27 @@ def test_without_a_configuration_it_just_works_and_stops_in_good_order(tmp_path:
         code, rest = running.end(number)
         assert code == 0 and '"stopped"' in rest and "Traceback" not in rest
     assert (tmp_path / "d" / "diagnoser.db").exists() and not (tmp_path / "d" / "diagnoser.db-wal").exists()
+
+
+NOBODY = 65534
+MAY_READ = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+"""Where this Python lies may be closed to others."""
+
+
+def test_it_needs_no_privileges(tmp_path: Path) -> None:
+    """As nobody, who may write nowhere but in the history's folder."""
+    (tmp_path / "d").mkdir()
+    user: Sequence[str] = ()
+    if os.getuid() == 0:
+        os.chown(tmp_path / "d", NOBODY, NOBODY)
+        user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", *MAY_READ)
+    with engine(PREEMPTING) as mock, process(address(mock), *QUICK, "--data", tmp_path / "d", user=user) as running:
+        assert f"Uid:\t{NOBODY if user else os.getuid()}" in Path(f"/proc/{running.process.pid}/status").read_text()
+        running.line("verdict changed")
+        assert running.get("/api/v1/status")["history"] == {"healthy": True, "problem": ""}
+        code, rest = running.end()
+        assert code == 0 and "Traceback" not in rest
+    assert (tmp_path / "d" / "diagnoser.db").stat().st_size > 0
 
 
 def test_hangup_reloads_and_a_bad_file_changes_nothing(tmp_path: Path) -> None:
