@@ -1,0 +1,143 @@
+"""Panels with what every one of them has: a title, a description, a unit, thresholds, targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from grafana_foundation_sdk.builders import bargauge, common, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.builders.dashboard import FieldColor, ThresholdsConfig
+from grafana_foundation_sdk.models import common as kinds
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardLink,
+    DashboardLinkType,
+    DataSourceRef,
+    DataTransformerConfig,
+    DynamicConfigValue,
+    FieldColorModeId,
+    Threshold,
+    ThresholdsMode,
+    ValueMapping,
+)
+
+from boards.promql import Query
+
+PROMETHEUS = DataSourceRef(type_val="prometheus", uid="${datasource}")
+Panel = Any
+"""A builder of the SDK; its kinds share no type but their methods."""
+Steps = Sequence[tuple[float | None, str]]
+CALM: Steps = ((None, "green"),)
+
+
+def finished(panel: Panel, title: str, words: str, size: tuple[int, int], steps: Steps = CALM) -> Panel:
+    """What all have; size is width (of 24) and height."""
+    made = panel.title(title).description(words).span(size[0]).height(size[1]).datasource(PROMETHEUS)
+    found = [Threshold(value=value, color=colour) for value, colour in steps]
+    return made.thresholds(ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(found))
+
+
+def asked(panel: Panel, queries: Sequence[Query]) -> Panel:
+    """With these targets: A, B, ..."""
+    for ref, query in zip(ascii_uppercase, queries, strict=False):
+        panel.with_target(query.target(ref))
+    return panel
+
+
+def lines(queries: Sequence[Query], unit: str, stacked: bool = False, top: float | None = None) -> Panel:
+    """Time series, stacked as areas or as lines."""
+    made = timeseries.Panel().unit(unit).min(0).line_width(1).fill_opacity(55 if stacked else 5)
+    made.show_points(kinds.VisibilityMode.NEVER).line_interpolation(kinds.LineInterpolation.STEP_AFTER)
+    mode = kinds.StackingMode.NORMAL if stacked else kinds.StackingMode.NONE
+    made.stacking(common.StackingConfig().mode(mode).group("A"))
+    made.legend(
+        common.VizLegendOptions().show_legend(True).placement(kinds.LegendPlacement.BOTTOM).calcs(["lastNotNull"])
+    )
+    made.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI))
+    return asked(made if top is None else made.max(top), queries)
+
+
+def number(queries: Sequence[Query], unit: str, mappings: Sequence[ValueMapping] = (), field: str = "") -> Panel:
+    """A large number, or the text of a label named `field`."""
+    made = stat.Panel().unit(unit).mappings(list(mappings)).color_mode(kinds.BigValueColorMode.BACKGROUND)
+    made.graph_mode(kinds.BigValueGraphMode.NONE).no_value("unknown")
+    made.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields(f"/^{field}$/" if field else ""))
+    return asked(made, queries)
+
+
+def states(queries: Sequence[Query], mappings: Sequence[ValueMapping]) -> Panel:
+    """A state timeline."""
+    made = statetimeline.Panel().unit("none").mappings(list(mappings)).merge_values(True).fill_opacity(80)
+    made.show_value(kinds.VisibilityMode.AUTO).row_height(0.85).line_width(0)
+    return asked(made, queries)
+
+
+def bars(queries: Sequence[Query], unit: str, mappings: Sequence[ValueMapping] = ()) -> Panel:
+    """Horizontal bars."""
+    made = bargauge.Panel().unit(unit).min(0).mappings(list(mappings)).orientation(kinds.VizOrientation.HORIZONTAL)
+    made.display_mode(kinds.BarGaugeDisplayMode.BASIC).reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+    return asked(made, queries)
+
+
+def rows(queries: Sequence[Query], first: str) -> Panel:
+    """A table, the largest of column `first` on top."""
+    made = table.Panel().unit("none").filterable(True).cell_height(kinds.TableCellHeight.SM)
+    made.sort_by([common.TableSortByFieldState().display_name(first).desc(True)])
+    return asked(made, queries)
+
+
+# ---------------------------------------------------------------- overrides and transformations
+
+
+def column(panel: Panel, name: str, **values: Any) -> Panel:
+    """Sets properties of one field: column(panel, "waiting", unit="short", custom_width=90)."""
+    return panel.override_by_name(name, properties(**values))
+
+
+def properties(**values: Any) -> list[DynamicConfigValue]:
+    """As an override has them; custom_x_y stands for custom.xY."""
+    return [DynamicConfigValue(id_val=_spelled(name), value=value) for name, value in values.items()]
+
+
+def _spelled(name: str) -> str:
+    own = name.startswith("custom_")
+    head, *rest = name.removeprefix("custom_").split("_")
+    return "custom." * own + head + "".join(part.capitalize() for part in rest)
+
+
+def coloured(panel: Panel, name: str, mappings: Sequence[ValueMapping]) -> Panel:
+    """A column whose cells are filled with the colour of their value."""
+    return column(panel, name, mappings=list(mappings), custom_cell_options={"type": "color-background"})
+
+
+def painted(panel: Panel, colours: dict[str, str]) -> Panel:
+    """Fixed colours of series, by name."""
+    for name, colour in colours.items():
+        column(panel, name, color=FieldColor().mode(FieldColorModeId.FIXED).fixed_color(colour).build())
+    return panel
+
+
+def band(panel: Panel, low: str, high: str) -> Panel:
+    """Fills between two series: a range is shown as a range."""
+    column(panel, high, custom_fill_below_to=low, custom_fill_opacity=30)
+    return column(panel, low, custom_fill_opacity=0)
+
+
+def limit(panel: Panel, name: str, colour: str = "text") -> Panel:
+    """A dashed line that is not stacked."""
+    style = {"fill": "dash", "dash": [8, 6]}
+    column(panel, name, custom_stacking={"mode": "none", "group": "limit"}, custom_fill_opacity=0, custom_line_width=2)
+    return painted(column(panel, name, custom_line_style=style), {name: colour})
+
+
+def linked(panel: Panel, name: str, title: str, url: str) -> Panel:
+    """Cells of a column lead somewhere."""
+    link = DashboardLink(title=title, url=url, type_val=DashboardLinkType.LINK, target_blank=not url.startswith("/"))
+    return column(panel, name, links=[link])
+
+
+def transformed(panel: Panel, **options: Any) -> Panel:
+    """Transformations in this order: transformed(panel, merge={}, organize={...})."""
+    for name, value in options.items():
+        panel.with_transformation(DataTransformerConfig(id_val=name, options=value))
+    return panel
