@@ -145,14 +145,16 @@ def _other_pool(view: View, name: str) -> Result:
 
 
 def _evictable_ratio(view: View, _: Params) -> Result:
-    evictable, last = view.last("l1_evictable_tokens"), view.snapshots[-1] if view.snapshots else None
+    last = view.snapshots[-1] if view.snapshots else None
+    evictable = None if last is None else last.readings.get("l1_evictable_tokens")
     if evictable is None or last is None or not last.pool.capacity:
         return view.why_missing("l1_evictable_tokens")
     return Found(evictable.value / last.pool.capacity, (evictable.series,))
 
 
 def _available_ratio(view: View, _: Params) -> Result:
-    available, last = view.last("l1_available_tokens"), view.snapshots[-1] if view.snapshots else None
+    last = view.snapshots[-1] if view.snapshots else None
+    available = None if last is None else last.readings.get("l1_available_tokens")
     if available is None or last is None or not last.pool.capacity:
         return view.why_missing("l1_available_tokens")
     return Found(available.value / last.pool.capacity, (available.series,))
@@ -160,6 +162,8 @@ def _available_ratio(view: View, _: Params) -> Result:
 
 _UNCACHED = Labelled("enable_prefix_caching", "False")
 """vLLM without a prefix cache: nothing of what is free can be evictable."""
+_FULL = Expr("({used} >= 1) * 0", used=Over("last", USED_RATIO))
+"""Of a full pool nothing is evictable or free, whoever tells the split."""
 SIGNALS = (
     Signal(
         "l1_used_ratio_mean",
@@ -212,6 +216,7 @@ SIGNALS = (
         promql=First(
             Expr("{e} / {c}", e=Over("last", "l1_evictable_tokens"), c=Of("l1_capacity_tokens")),
             Expr("{off} * 0", off=_UNCACHED),
+            _FULL,
         ),
     ),
     Signal(
@@ -222,6 +227,7 @@ SIGNALS = (
         promql=First(
             Expr("{a} / {c}", a=Over("last", "l1_available_tokens"), c=Of("l1_capacity_tokens")),
             Expr("1 - ({used} and {off})", used=Over("last", USED_RATIO), off=_UNCACHED),
+            _FULL,
         ),
     ),
     Signal(

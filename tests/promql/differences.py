@@ -56,13 +56,6 @@ DIFFER = (
     ),
     Listed(("time_to_exhaustion_seconds",), "unknown", "needs that share above a threshold", family="sglang"),
     Listed(("time_to_exhaustion_seconds",), "value", "the same, in a window just begun", family="sglang", begun=True),
-    Listed(
-        ("l1_evictable_ratio", "l1_available_ratio"),
-        "unknown",
-        "vLLM tells nothing of the split but on a page with a full pool, where it must be 0; Python keeps that for the"
-        " rest of the window",
-        family="vllm",
-    ),
 )
 """Both say something, and not the same."""
 
