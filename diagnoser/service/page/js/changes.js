@@ -23,7 +23,7 @@ const told = (one) => one.before !== null || one.severity !== "info";
 function line(one, named) {
   const time = el("time", { datetime: new Date(one.at * 1000).toISOString() }, moment(one.at));
   const from = one.before === null ? t("changes_first") : verdictName(one.before);
-  const what = el("span", { className: "what" }, `${from} → `, el("strong", {}, verdictName(one.after)));
+  const what = el("span", { className: "what" }, `${from} → `, el("strong", {}, verdictName(one.after)), " ", el("em", {}, t(`s_${one.severity}`)));
   const name = named ? el("a", { href: href(one.engine), "data-key": `change-${one.id}` }, one.engine.replace(/\/0$/, "")) : null;
   return el("li", { className: `sev-${one.severity} b-${one.after.split("/")[0]}` }, time, what, name);
 }

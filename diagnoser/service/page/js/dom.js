@@ -1,4 +1,4 @@
-// Elements without innerHTML: whatever comes from the network becomes text.
+// Elements are made, never parsed: whatever comes from the network becomes text.
 
 const PROPERTIES = new Set(["value", "hidden", "disabled", "tabIndex", "open", "checked", "className", "title", "type"]);
 
@@ -6,7 +6,7 @@ const PROPERTIES = new Set(["value", "hidden", "disabled", "tabIndex", "open", "
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) set(node, name, value);
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
   return node;
 }
 
@@ -26,7 +26,7 @@ export function say(node, text) {
 export function replace(parent, ...children) {
   const open = new Map([...parent.querySelectorAll("details[data-key]")].map((node) => [node.dataset.key, node.open]));
   const focused = parent.contains(document.activeElement) ? document.activeElement.closest("[data-key]")?.dataset.key : null;
-  parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
   for (const node of parent.querySelectorAll("[data-key]")) {
     if (node.tagName === "DETAILS" && open.has(node.dataset.key)) node.open = open.get(node.dataset.key);
     if (focused && node.dataset.key === focused) (node.tagName === "DETAILS" ? node.querySelector("summary") : node).focus({ preventScroll: true });

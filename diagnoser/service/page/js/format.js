@@ -14,7 +14,7 @@ export function general(value, digits = 6, commas = false) {
     const short = mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
     return `${short}e${power[0]}${power.slice(1).padStart(2, "0")}`;
   }
-  const plain = value.toFixed(Math.max(0, digits - 1 - exponent));
+  const plain = fixed(value, Math.max(0, digits - 1 - exponent));
   const short = plain.includes(".") ? plain.replace(/\.?0+$/, "") : plain;
   return commas ? short.replace(/^(-?\d+)/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ",")) : short;
 }
@@ -25,12 +25,15 @@ export function percent(value) {
   return ((shown > 0.05 && shown < 1) || (shown > 99 && shown < 99.95) ? shown.toFixed(1) : even(shown)) + " %";
 }
 
-/** Halves to the even number, as Python rounds. */
-function even(value) {
-  const whole = Math.round(value);
-  const found = Math.abs(value % 1) === 0.5 && whole % 2 !== 0 ? whole - 1 : whole;
-  return String(found === 0 ? 0 : found);
+/** toFixed, but halves go to the even number, as in Python. */
+function fixed(value, digits) {
+  const exact = Math.abs(value).toFixed(Math.min(100, digits + 40)); // a half is never longer than that
+  const kept = exact.slice(0, exact.indexOf(".") + 1 + digits).replace(/\.$/, "");
+  const tie = /^50*$/.test(exact.slice(exact.indexOf(".") + 1 + digits)) && Number(kept.at(-1)) % 2 === 0;
+  return tie ? (value < 0 ? "-" : "") + kept : value.toFixed(digits);
 }
+
+const even = (value) => fixed(value, 0);
 
 export function count(value) {
   if (!Number.isFinite(value)) return general(value);

@@ -47,7 +47,7 @@ export class Status {
     link.className = `link ${this.state}`;
     say(byId("link-text"), this.state === "lost" && this.more.reason ? t("lost_said", { reason: this.more.reason }) : t(this.state));
     const at = Math.max(this.newest(), this.status?.last_evaluation_at ?? 0);
-    say(byId("link-age"), [this.data(at), this.next()].filter(Boolean).join(" · "));
+    say(byId("link-age"), [this.data(at), this.next()].filter(Boolean).map((said) => ` · ${said}`).join(""));
     link.title = at ? clock(at) : "";
     byId("retry").hidden = this.state !== "lost";
     document.body.classList.toggle("stale", this.state === "lost");

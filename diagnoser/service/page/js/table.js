@@ -42,10 +42,9 @@ export class Table {
   }
 
   more() {
-    const first = this.limit;
+    this.next = this.limit; // the first of the new rows gets the focus when it is there
     this.limit += STEP;
     this.changed();
-    this.body.children[first]?.focus();
   }
 
   render(engines, ranked, known) {
@@ -55,6 +54,8 @@ export class Table {
     for (const [id, row] of this.rows) if (!ids.has(id)) this.remove(id, row);
     shown.forEach((one, place) => this.put(one, place, ranked));
     if (focused?.isConnected && document.activeElement !== focused) focused.focus({ preventScroll: true });
+    if (this.next) this.body.children[this.next]?.focus();
+    this.next = 0;
     this.rove();
     this.table.hidden = shown.length === 0;
     this.empty.hidden = shown.length > 0;
@@ -99,10 +100,11 @@ export class Table {
     say(row.model, [engine.model, `${family(engine.family)} ${engine.version ?? ""}`.trim()].filter(Boolean).join(" · "));
     say(cells.verdict, `${GLYPHS[engine.urgency]} ${bottleneck(engine.bottleneck)}`);
     say(cells.mode, mode(engine.mode) || "–");
-    say(cells.l2, l2(engine.l2));
-    const share = closed(engine);
+    const dead = engine.bottleneck === "unreachable"; // what it showed before is no news
+    const share = dead ? null : closed(engine);
+    say(cells.l2, dead ? "–" : l2(engine.l2));
     say(cells.closed, share === null ? "–" : percent(share));
-    say(cells.trend, engine.trend === "steady" ? "–" : `${ARROWS[engine.trend]} ${t(`trend_${engine.trend}`)}`);
+    say(cells.trend, dead || engine.trend === "steady" ? "–" : `${ARROWS[engine.trend]} ${t(`trend_${engine.trend}`)}`);
     say(cells.waiting, engine.waiting === null ? "–" : count(engine.waiting));
     this.used(row, engine);
     say(cells.ttft, bucket(engine.ttft_p99) || "–");

@@ -71,7 +71,7 @@ export function splitKnown(pool) {
 
 export function restWords(pool) {
   const [evictable, available, used] = ["evictable", "available", "used"].map((name) => part(pool[name], pool.capacity));
-  if (splitKnown(pool) && evictable && available) return `${t("evictable")} ${percents(evictable)}, ${t("available")} ${percents(available)}`;
+  if (splitKnown(pool) && evictable && available) return `${t("evictable")} ${percents(evictable)}${t("comma")}${t("available")} ${percents(available)}`;
   return used ? `${t("free")} ${percents([1 - used[1], 1 - used[0]])}` : "";
 }
 
@@ -79,9 +79,9 @@ export function restWords(pool) {
 export function poolWords(pool) {
   const used = part(pool.used, pool.capacity);
   if (used === null) return t("pool_not_known", { reason: pool.reason || t("pool_not_exported") });
-  const name = pool.name === "kv" ? "" : `${t("named_pool", { name: pool.name })}: `;
+  const name = pool.name === "kv" ? "" : t("named_pool", { name: pool.name }) + t("colon");
   const size = pool.capacity ? amount(pool.capacity, t("tokens")) : t("pool_size_unknown");
-  return [`${name}${t("used")} ${percents(used)}`, restWords(pool)].filter(Boolean).join(", ") + `; ${size}`;
+  return [`${name}${t("used")} ${percents(used)}`, restWords(pool)].filter(Boolean).join(t("comma")) + t("semicolon") + size;
 }
 
 // ---------------------------------------------------------------- L2
@@ -96,7 +96,7 @@ export function tierPart(tier) {
 export function tierWords(tier) {
   if (!tier) return t("l2_nothing_said");
   if (tier.present === false) return t("l2_none");
-  const why = tier.reason ? `: ${tier.reason}` : "";
+  const why = tier.reason ? t("colon") + tier.reason : "";
   if (tier.present === null) return t("l2_not_observable") + why;
   const name = tier.governs_admission ? t("l2_part_of_pool", { name: tier.backend }) : tier.backend;
   const full = tierPart(tier);
@@ -136,7 +136,7 @@ export function ttftParts(ttft) {
 export function ttftWords(ttft) {
   const parts = ttftParts(ttft).map((one) => `${t(`p_${one.name}`)} ${percent(one.share)}`);
   const mean = ttft?.mean_seconds == null ? "" : t("mean", { time: seconds(ttft.mean_seconds) });
-  return [parts.join(", "), mean, p99Words(ttft?.p99)].filter(Boolean).join("; ");
+  return [parts.join(t("comma")), mean, p99Words(ttft?.p99)].filter(Boolean).join(t("semicolon"));
 }
 
 /** What the histograms cannot show yet. */

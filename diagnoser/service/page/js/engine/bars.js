@@ -38,7 +38,7 @@ function l1(diagnosis) {
 function l2(diagnosis) {
   const full = words.tierPart(diagnosis.l2);
   const more = words.moreL2(diagnosis);
-  const line = more && el("p", {}, el("strong", {}, `${t("more_l2")} `), `${t(more.answer)}: `, more.reason);
+  const line = more && el("p", {}, el("strong", {}, `${t("more_l2")} `), t(more.answer) + t("colon"), more.reason);
   return row("L2", full && [[full[0], "l2"], [full[1] - full[0], "l2-maybe"]], words.tierWords(diagnosis.l2), line);
 }
 
@@ -52,7 +52,7 @@ function ttft(diagnosis) {
 /** Which gate kept the queue waiting, and how long. */
 function gates(diagnosis) {
   const shares = Object.entries(diagnosis.verdict.shares).sort(([a, x], [b, y]) => (a === "none") - (b === "none") || y - x);
-  const said = shares.filter(([, share]) => share > 0).map(([name, share]) => `${words.gate(name)} ${percent(share)}`).join(", ");
+  const said = shares.filter(([, share]) => share > 0).map(([name, share]) => `${words.gate(name)} ${percent(share)}`).join(t("comma"));
   const deferred = diagnosis.signals.waiting_deferred_max_requests?.value;
   const more = deferred ? el("p", { className: "note" }, t("deferred", { count: count(deferred) })) : null;
   return row(t("gates"), shares.length ? shares.map(([name, share]) => [share, `c-${name}`]) : null, said || t("gates_none"), more);

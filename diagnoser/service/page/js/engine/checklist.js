@@ -37,14 +37,16 @@ function folded(key, title, checks) {
 
 function names(key, title, checks) {
   const said = checks.map(checkLabel).join(" · ");
-  return checks.length ? el("details", { className: "fold", "data-key": key }, el("summary", {}, `${title}: `, el("span", { className: "names" }, said)), checks.map(check)) : null;
+  return checks.length ? el("details", { className: "fold", "data-key": key }, el("summary", {}, title + t("colon"), el("span", { className: "names" }, said)), checks.map(check)) : null;
 }
 
 export function checklist(diagnosis) {
   const asked = diagnosis.checks.filter((one) => KINDS.includes(one.kind));
   const by = (answer) => asked.filter((one) => one.answer === answer);
   const other = diagnosis.checks.filter((one) => !KINDS.includes(one.kind));
+  const last = diagnosis.verdict.bottleneck === "unreachable" && diagnosis.scrapes ? el("p", { className: "note" }, t("on_last_page")) : null;
   return [
+    last,
     ...by("yes").map(check),
     names("fold-no", t("more_no", { count: by("no").length }), by("no")),
     names("fold-unknown", t("more_unknown", { count: by("unknown").length }), by("unknown")),

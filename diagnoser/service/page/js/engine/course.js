@@ -22,9 +22,10 @@ export class Course {
     this.label = el("span");
     this.problem = el("p", { className: "note", hidden: true });
     this.strip = el("div", { className: "strip", role: "img" });
-    this.node = el("section", { className: "card", "aria-labelledby": "course-title" },
+    this.node = el("section", { className: "card course", "aria-labelledby": "course-title" },
       el("div", { className: "row" }, this.title, el("label", {}, this.label, " ", this.select)),
-      this.problem, this.strip, el("div", { className: "plots" }, this.plots.map((plot) => plot.node)));
+      this.problem, el("div", { className: "plots" }, this.plots.map((plot) => plot.node)));
+    this.plots[0].canvas.before(this.strip); // above the same axis of time
     onTheme(() => this.restart());
     this.words();
   }

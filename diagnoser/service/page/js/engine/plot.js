@@ -89,7 +89,7 @@ export class Plot {
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
       cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
       scales: { x: { time: true, range: () => [this.from, this.to] }, y: { range: (_, __, max) => [0, spec.top(max)] } },
-      axes: [axis({ space: 70, values: times }), axis({ size: AXIS, space: 34, values: (_, ticks) => ticks.map(spec.format) })],
+      axes: [axis({ space: 70, size: 30, values: times }), axis({ size: AXIS, space: 34, values: (_, ticks) => ticks.map(spec.format) })],
       series: [{}, ...spec.series],
       bands: spec.bands,
       hooks: { setCursor: [(chart) => this.say(chart.cursor.idx)] },

@@ -60,16 +60,16 @@ const pool = {
     const used = `${t("used")} ${part(low, high)}`;
     const told = evictable > high || capacity > top;
     const rest = told
-      ? `${t("evictable")} ${part(evictable - high, top - low)}, ${t("available")} ${part(capacity - top, capacity - Math.max(evictable, high))}`
+      ? `${t("evictable")} ${part(evictable - high, top - low)}${t("comma")}${t("available")} ${part(capacity - top, capacity - Math.max(evictable, high))}`
       : `${t("free")} ${part(capacity - high, capacity - low)}`;
-    return t("at", { clock: clock(row.at), what: `${used}, ${rest}; ${count(capacity)} ${t("tokens")}` });
+    return t("at", { clock: clock(row.at), what: `${used}${t("comma")}${rest}${t("semicolon")}${count(capacity)} ${t("tokens")}` });
   },
 };
 
 const l2 = {
   name: "l2",
   title: "chart_l2",
-  height: 150,
+  height: 264, // as high as the pool with the strip above it
   has: (row) => row.l2 !== null,
   data: (rows) => [rows.map((row) => row.at), column(rows, (row) => row.l2?.[0]), column(rows, (row) => row.l2?.[1])],
   options: () => ({
@@ -82,13 +82,15 @@ const l2 = {
   describe: (row) => t("at", { clock: clock(row.at), what: `${t("used")} ${percents(row.l2)}` }),
 };
 
-/** Each cause has a series of its own; where it ends its last value goes on to the next instant, so that no hole is left. */
+/** Each cause has a series of its own. A step lies before its instant, as the window does that it is about: where a cause
+ *  begins its first value stands at the instant before too, so that no hole is left.
+ */
 function byCause(rows, cause) {
   return rows.map((row, place) => {
     if (row.waiting === null) return null;
     if (row.bottleneck === cause) return row.waiting;
-    const before = rows[place - 1];
-    return before && before.waiting !== null && before.bottleneck === cause ? before.waiting : null;
+    const next = rows[place + 1];
+    return next && next.waiting !== null && next.bottleneck === cause ? next.waiting : null;
   });
 }
 
@@ -99,7 +101,7 @@ const waiting = {
   has: (row) => row.waiting !== null,
   data: (rows) => [rows.map((row) => row.at), ...CAUSES.map((cause) => byCause(rows, cause))],
   options: () => ({
-    series: CAUSES.map((cause) => line(`--c-${cause}`, { fill: colour(`--c-${cause}-fill`), paths: uPlot.paths.stepped({ align: 1 }) })),
+    series: CAUSES.map((cause) => line(`--c-${cause}`, { fill: colour(`--c-${cause}-fill`), paths: uPlot.paths.stepped({ align: -1 }) })),
     bands: [],
     top: (max) => Math.max(1, above(max)),
     format: (value) => (Number.isInteger(value) ? short(value) : ""),

@@ -11,7 +11,8 @@ export function remedies(diagnosis) {
     return el("li", {}, el("strong", {}, action), el("code", {}, flag), el("p", { className: "note" }, effect, "; ", t("costs", { what: cost })));
   });
   const not = diagnosis.not_remedies.map((said) => el("p", { className: "not" }, el("strong", {}, `${t("not_remedies")}: `), el("span", { lang: "en" }, said)));
-  return [list.length ? el("ol", { className: "remedies" }, list) : el("p", { className: "note" }, t("no_remedies")), not];
+  if (list.length) return [el("ol", { className: "todo" }, list), not];
+  return diagnosis.verdict.bottleneck === "none" ? [el("p", { className: "note" }, t("no_remedies"))] : not;
 }
 
 export function whatIf(diagnosis) {

@@ -45,12 +45,13 @@ function ttft(mean, share) {
   return mean === null ? null : { mean, queue: share === null ? null : mean * share };
 }
 
-/** Rows from the history: signals and verdicts of the same steps. */
+/** Rows from the history: signals and verdicts of the same steps, each in the middle of its step. */
 function rowsOf(signals, verdicts) {
   const rows = new Map();
   const at = (time) => rows.get(time) ?? rows.set(time, { at: time, values: {} }).get(time);
-  for (const [name, points] of Object.entries(signals.signals)) for (const [time, value] of points) at(time).values[name] = value;
-  for (const point of verdicts.points) Object.assign(at(point.at), { bottleneck: point.bottleneck, severity: point.severity });
+  const middle = signals.step / 2;
+  for (const [name, points] of Object.entries(signals.signals)) for (const [time, value] of points) at(time + middle).values[name] = value;
+  for (const point of verdicts.points) Object.assign(at(point.at + middle), { bottleneck: point.bottleneck, severity: point.severity });
   return [...rows.values()].sort((a, b) => a.at - b.at).map(kept);
 }
 

@@ -1,6 +1,9 @@
 // English: the words of the terminal (diagnoser/outputs/words.py).
 
 export const en = {
+  comma: ", ",
+  semicolon: "; ",
+  colon: ": ",
   skip: "Skip to the engines",
   home: "All engines",
   retry: "Try now",

@@ -6,6 +6,9 @@ import { remedies } from "./zh-remedies.js";
 export const zh = {
   ...checks,
   ...remedies,
+  comma: "，",
+  semicolon: "；",
+  colon: "：",
   skip: "跳到引擎列表",
   home: "全部引擎",
   retry: "立即重试",
@@ -89,7 +92,7 @@ export const zh = {
   m_admission: "准入",
   m_reservation: "预留",
   m_idle: "空闲",
-  m_mixed: "混合",
+  m_unattributed: "无法归因",
   m_unexplained: "原因不明",
   m_invalid_series: "数值不可能",
   m_missing_metrics: "缺少指标",
