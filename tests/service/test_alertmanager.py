@@ -202,7 +202,7 @@ def test_what_fires_again_soon_after_its_end_stays(tmp_path: Path) -> None:
     """Ends are repeated, but not those of an alert that is back."""
 
     async def work(am: Alertmanager) -> None:
-        async with watching(am.url, resend="2s") as dog:
+        async with watching(am.url, resend="1s") as dog:
             dog.show(diagnosis())
             await until(am.alerts)
             dog.show(diagnosis("none"))

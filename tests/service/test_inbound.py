@@ -360,6 +360,13 @@ def test_something_else_than_version_4_is_refused(wrong: Mapping[str, Any]) -> N
         payload(alert(), **wrong)
 
 
+@pytest.mark.parametrize("wrong", [True, "3", 3.5, -1])
+def test_a_number_of_alerts_is_a_whole_number(wrong: object) -> None:
+    assert payload(alert(), truncatedAlerts=3.0).truncated_alerts == 3, "which an integer in JSON may look like"
+    with pytest.raises(ValidationError, match="truncatedAlerts"):
+        payload(alert(), truncatedAlerts=wrong)
+
+
 def test_alerts_that_alertmanager_left_out_are_told() -> None:
     async def work() -> None:
         async with inbound(fleet(diagnosis())) as (alerting, _):

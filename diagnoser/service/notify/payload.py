@@ -19,6 +19,14 @@ def _rfc3339(value: object) -> object:
 Rfc3339 = BeforeValidator(_rfc3339)
 
 
+def _whole(value: object) -> object:
+    """To JSON Schema 171.0 is an integer; true and "171" are none."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = BeforeValidator(_whole)
+
+
 class _Foreign(BaseModel):
     """Alertmanager may add fields."""
 
@@ -44,6 +52,6 @@ class AlertmanagerPayload(_Foreign):
     group_key: Annotated[str, Field(alias="groupKey")]
     status: Literal["firing", "resolved"]
     receiver: str = ""
-    truncated_alerts: Annotated[int, Field(alias="truncatedAlerts", ge=0, strict=True)] = 0
+    truncated_alerts: Annotated[int, Whole, Field(alias="truncatedAlerts", ge=0, strict=True)] = 0
     external_url: Annotated[str, Field(alias="externalURL")] = ""
     alerts: list[Alert]
