@@ -158,7 +158,9 @@ def test_the_hot_rank_is_named() -> None:
 
     hot = replace(one, findings=(Finding("imbalance", "warning", "pool 40 % fuller than its peers", check.evidence),))
     out = outputs()["text"].render(Report((hot, two)), Look())
-    assert "Hot  " in out and "rank 0: pool 40 % fuller than its peers" in out
+    said = " ".join(out.partition("Hot  ")[2].partition("\n\n")[0].split())
+    assert said.startswith("tiny, 2 ranks: ") and " of the pool held at " in said  # coldest and hottest
+    assert f"Hot: {one.engine.target} rank 0." in said
 
 
 def test_every_output_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
