@@ -1,4 +1,4 @@
-"""Recordings served as engines, `diagnose serve` beside them, and a real Prometheus that scrapes all, with our rules."""
+"""Recordings served as engines, `diagnose serve` beside them, and a real Prometheus with our rules that scrapes all."""
 
 from __future__ import annotations
 

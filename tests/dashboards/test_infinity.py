@@ -1,0 +1,85 @@
+"""The Infinity variant against the service itself: every address answers, with the columns that the panels show."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+
+from .asking import panels
+from .lab import Lab, until
+
+Boards = Mapping[str, dict[str, Any]]
+ALL = {"model": "$__all", "engine": "$__all", "bottleneck": "$__all"}
+MAY_BE_EMPTY = {"Critical", "L1-bound", "Not known"}
+
+
+def board(boards: Boards) -> Mapping[str, Any]:
+    """The one."""
+    return boards["diagnoser-fleet-infinity"]
+
+
+def queries(one: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Of panels, annotations and variables."""
+    for panel in panels(one):
+        yield from ((panel["title"], target) for target in panel["targets"])
+    for note in one["annotations"]["list"]:
+        yield note["name"], note["target"]
+    for variable in one["templating"]["list"][1:]:
+        yield f"variable {variable['name']}", variable["query"]["infinityQuery"]
+
+
+def rows(lab: Lab, query: Mapping[str, Any], values: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What the data source would get."""
+    now = time.time() * 1000
+    known = {**values, "__from": f"{now - 600_000:.0f}", "__to": f"{now:.0f}", "__interval_ms": "5000"}
+    given = {
+        one["key"]: re.sub(r"\$\{(\w+)\}", lambda found: known[found.group(1)], one["value"])
+        for one in query["url_options"]["params"]
+    }
+    found = httpx.get(lab.service + query["url"], params=given, timeout=60, trust_env=False)
+    assert found.status_code == 200, found.text
+    return list(found.json())
+
+
+def complaints(lab: Lab, one: Mapping[str, Any], values: Mapping[str, str]) -> list[str]:
+    """Queries without rows, or without a column that is shown."""
+    out = []
+    for title, query in queries(one):
+        found = rows(lab, query, values)
+        wanted = {column["selector"] for column in query["columns"]}
+        if not found and title not in MAY_BE_EMPTY:
+            out.append(f"{title}: no rows")
+        if found and wanted - set().union(*found):
+            out.append(f"{title}: no {wanted - set().union(*found)} in {sorted(found[0])}")
+    return out
+
+
+def test_every_query_has_rows_with_the_columns_it_shows(lab: Lab, boards: Boards) -> None:
+    until(lambda: complaints(lab, board(boards), ALL))
+
+
+def test_several_values_of_a_variable_are_understood(lab: Lab, boards: Boards) -> None:
+    """Infinity joins them as {a,b}."""
+    chosen = [engine.address for engine in lab.engines[:2]]
+    several = {**ALL, "engine": "{" + ",".join(f"{address}/0" for address in chosen) + "}"}
+    (table,) = (query for title, query in queries(board(boards)) if title == "Engines, worst first")
+
+    def wrong() -> list[str]:
+        found = {row["engine"] for row in rows(lab, table, several)}
+        return [] if found == {f"{address}/0" for address in chosen} else [repr(found)]
+
+    until(wrong)
+
+
+def test_a_column_that_the_service_does_not_have_is_found(lab: Lab, boards: Boards) -> None:
+    """Else the tests above would show nothing."""
+    (table,) = (query for title, query in queries(board(boards)) if title == "Engines, worst first")
+    until(lambda: [] if rows(lab, table, ALL) else ["no rows yet"])
+    columns = [*table["columns"], {"selector": "wating", "text": "waiting", "type": "number"}]
+    wrong = {"panels": [{"type": "table", "title": "t", "targets": [{**table, "columns": columns}]}]}
+    wrong = {**wrong, "annotations": {"list": []}, "templating": {"list": []}}
+    assert complaints(lab, wrong, ALL)[0].startswith("t: no {'wating'}")
