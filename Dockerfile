@@ -10,8 +10,7 @@ COPY .ci/constraints.txt pyproject.toml README.md LICENSE ./
 COPY diagnoser ./diagnoser
 COPY rules ./rules
 RUN /opt/diagnoser/bin/pip install -c constraints.txt . \
-    && /opt/diagnoser/bin/python -m pip uninstall --yes pip \
-    && find /opt/diagnoser -name tests -type d -prune -exec rm -r {} +
+    && /opt/diagnoser/bin/python -m pip uninstall --yes pip
 
 FROM python:${PYTHON} AS run
 LABEL org.opencontainers.image.title="diagnose" \

@@ -1,7 +1,7 @@
 """Writes what is derived under deploy/: `python deploy/build.py`.
 
-compose/rules: our rules with a short window, alerts that fire within seconds. kubernetes: the PrometheusRule, and copies
-of the dashboards, since kustomize reads nothing outside of its folder.
+compose/rules: our rules with a short window, and alerts that fire within seconds. kubernetes: the PrometheusRule, and
+copies of the dashboards, since kustomize reads nothing outside of its folder.
 """
 
 from __future__ import annotations
