@@ -10,13 +10,14 @@ from diagnoser.errors import UsageError
 from diagnoser.service.board import Entry
 from diagnoser.service.history import History
 from diagnoser.service.inbound import Engines, Inbound
+from diagnoser.service.inbound_settings import WebhookSettings
 from diagnoser.service.notify.alertmanager import Alertmanager
 from diagnoser.service.notify.base import Notifier
 from diagnoser.service.notify.chat import Chat
-from diagnoser.service.notify.event import Links
 from diagnoser.service.notify.pace import BACKOFF, Backoff
-from diagnoser.service.notify.settings import NotifySettings, Receiver, WebhookSettings
+from diagnoser.service.notify.settings import NotifySettings, Receiver
 from diagnoser.service.notify.silences import Silences
+from diagnoser.service.notify.verdicts import Links
 from diagnoser.service.notify.webhook import Webhook
 from diagnoser.service.outbox import Outbox
 from diagnoser.service.transitions import Watchdog

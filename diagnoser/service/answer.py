@@ -9,10 +9,11 @@ from typing import Any, Protocol
 from diagnoser.model import Diagnosis
 from diagnoser.outputs.contract import as_data
 from diagnoser.service.board import Board, Key
+from diagnoser.service.inbound_settings import WebhookSettings
 from diagnoser.service.notify.alertmanager import ALERTNAME
-from diagnoser.service.notify.event import Asked, Event, Links, event_of
+from diagnoser.service.notify.event import Asked, Event
 from diagnoser.service.notify.payload import Alert
-from diagnoser.service.notify.settings import WebhookSettings
+from diagnoser.service.notify.verdicts import Links, event_of
 from diagnoser.service.relabel import choose, host_of, relabelled
 
 KEPT = ("at", "window_seconds", "engine", "verdict", "l1", "would_more_l2_help", "findings", "remedies", "not_remedies")

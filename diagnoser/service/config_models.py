@@ -16,7 +16,8 @@ from diagnoser.facts import facts_of
 from diagnoser.model import Fact
 from diagnoser.service.api.settings import WebSettings
 from diagnoser.service.config_base import Bytes, FilePath, Seconds, Strict
-from diagnoser.service.notify.settings import NotifySettings, WebhookSettings
+from diagnoser.service.inbound_settings import WebhookSettings
+from diagnoser.service.notify.settings import NotifySettings
 from diagnoser.sources.base import MAX_PAGE_BYTES
 from diagnoser.sources.http import normalise_url
 

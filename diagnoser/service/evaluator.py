@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 
 from diagnoser.model import Diagnosis, Window
 from diagnoser.pipeline import diagnose
 from diagnoser.rulebook.rules import Rulebook
+from diagnoser.service.stats import Stats
 
 log = logging.getLogger("diagnoser.evaluator")
+SAY_SLOW_SECONDS = 300.0
 
 
 def judge(windows: Sequence[Window], book: Rulebook) -> tuple[list[Diagnosis], list[str]]:
@@ -29,3 +33,33 @@ def judge(windows: Sequence[Window], book: Rulebook) -> tuple[list[Diagnosis], l
         except Exception:
             failed.append(name)
     return found, failed
+
+
+class Rounds:
+    """One round every `every()` seconds, but never more than half of the time: polls and answers need the other."""
+
+    def __init__(self, once: Callable[[float], Awaitable[object]], every: Callable[[], float], stats: Stats) -> None:
+        self._once, self._every, self._stats = once, every, stats
+        self._said_slow = -SAY_SLOW_SECONDS
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                await self._once(time.time())
+            except Exception:  # the next round is another chance
+                self._stats.evaluation_failures += 1
+                log.exception("round of evaluation failed")
+            taken, every = loop.time() - began, self._every()
+            if taken > every / 2 and self._stats.evaluations > 1:
+                self._say_slow(taken)
+            await asyncio.sleep(max(taken, every - taken))
+
+    def _say_slow(self, taken: float) -> None:
+        """Once in a while: it will not be the last round that is slow."""
+        now = time.monotonic()
+        if now - self._said_slow > SAY_SLOW_SECONDS:
+            self._said_slow = now
+            log.warning("an evaluation took %.1f s: raise evaluate_every, or poll less often", taken)

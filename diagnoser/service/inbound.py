@@ -12,10 +12,12 @@ from typing import Any
 
 from diagnoser.service.answer import Answering, Engines
 from diagnoser.service.history import History, HistoryError
+from diagnoser.service.inbound_settings import WebhookSettings
 from diagnoser.service.notify.base import ACCEPTED, Notifier, Outcome
-from diagnoser.service.notify.event import Asked, Event, Links, Message, fingerprint
+from diagnoser.service.notify.event import Asked, Event, Message, fingerprint
+from diagnoser.service.notify.fields import Rate
 from diagnoser.service.notify.payload import Alert, AlertmanagerPayload
-from diagnoser.service.notify.settings import Rate, WebhookSettings
+from diagnoser.service.notify.verdicts import Links
 from diagnoser.service.records import OutboxItem, WebhookResult
 from diagnoser.service.store import outbox as table
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from diagnoser.service.notify.settings import Relabel
+from diagnoser.service.inbound_settings import Relabel
 
 T = TypeVar("T")
 DEFAULTS: tuple[Relabel, ...] = (

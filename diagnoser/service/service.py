@@ -15,7 +15,7 @@ from diagnoser.rulebook.rules import Rulebook
 from diagnoser.service.board import Board, Key, Transition, key_of
 from diagnoser.service.config import Config
 from diagnoser.service.engines import Engines
-from diagnoser.service.evaluator import judge
+from diagnoser.service.evaluator import Rounds, judge
 from diagnoser.service.history import History
 from diagnoser.service.rules import rules_of
 from diagnoser.service.states import ReloadResult, SourceState, TargetState
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("diagnoser.service")
 Listener = Callable[[tuple[Transition, ...]], None]
-SAY_SLOW_SECONDS = 300.0
 REMEMBER_SECONDS = 86400.0
 """After a longer stop, verdicts begin anew."""
 
@@ -59,7 +58,6 @@ class Service:
         self.engines = Engines(folder or Path.cwd(), self.stats)
         self._tasks: list[asyncio.Task[None]] = []
         self._reloading = asyncio.Lock()
-        self._said_slow = -SAY_SLOW_SECONDS
 
     async def start(self) -> None:
         """Opens the history, begins to poll, to evaluate, to alert and to answer. UsageError if something cannot."""
@@ -75,7 +73,8 @@ class Service:
         await self._open_web()
         if config.web.port == 0 and self.alerting is not None:  # the address is known only now
             await self.alerting.use(config.notify, config.webhook, self.base_url(config))
-        self._tasks.append(asyncio.create_task(self._evaluate(), name="evaluate"))
+        rounds = Rounds(self.evaluate_once, lambda: self.config.evaluate_every, self.stats)
+        self._tasks.append(asyncio.create_task(rounds.run(), name="evaluate"))
         log.info("started", extra={"targets": len(self.targets()), "sources": len(self.sources())})
 
     async def _open_alerting(self, config: Config) -> None:
@@ -114,29 +113,6 @@ class Service:
         log.info("stopped", extra={"seconds": round(time.monotonic() - began, 3)})
 
     # ---------------------------------------------------------------- rounds of evaluation
-
-    async def _evaluate(self) -> None:
-        """A round every `evaluate_every`, but never more than half of the time: polls and answers need the other."""
-        loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            try:
-                await self.evaluate_once(time.time())
-            except Exception:  # the next round is another chance
-                self.stats.evaluation_failures += 1
-                log.exception("round of evaluation failed")
-            taken, every = loop.time() - began, self.config.evaluate_every
-            if taken > every / 2 and self.stats.evaluations > 1:
-                self._say_slow(taken)
-            await asyncio.sleep(max(taken, every - taken))
-
-    def _say_slow(self, taken: float) -> None:
-        """Once in a while: it will not be the last round that is slow."""
-        now = time.monotonic()
-        if now - self._said_slow > SAY_SLOW_SECONDS:
-            self._said_slow = now
-            advice = "raise evaluate_every, or poll less often"
-            log.warning("an evaluation took %.1f s: %s", taken, advice, extra={"targets": len(self.targets())})
 
     async def evaluate_once(self, now: float) -> tuple[Transition, ...]:
         """One round: every target that has something new. Returns what changed."""

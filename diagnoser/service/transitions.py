@@ -13,12 +13,13 @@ from dataclasses import replace
 from diagnoser.service.board import Entry, Key
 from diagnoser.service.history import History
 from diagnoser.service.notify.changes import Change, Made, Name, event_labels, message_of, over, place, silenced
-from diagnoser.service.notify.event import Event, Links, event_of, verdict_words
+from diagnoser.service.notify.event import Event
 from diagnoser.service.notify.resend import Resender
 from diagnoser.service.notify.routing import Plan, labels_of, plans, seen, times
 from diagnoser.service.notify.settings import NotifySettings, Route
 from diagnoser.service.notify.silences import Silences
 from diagnoser.service.notify.told import Told
+from diagnoser.service.notify.verdicts import Links, event_of, verdict_words
 from diagnoser.service.notify.watch import State, Watch, step
 from diagnoser.service.outbox import Outbox
 from diagnoser.service.records import OutboxItem

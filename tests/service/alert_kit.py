@@ -18,9 +18,11 @@ from diagnoser.model import Diagnosis, EngineId, L2State, PoolState, Remedy, Sig
 from diagnoser.service.board import Board, Entry, Key, key_of
 from diagnoser.service.history import History
 from diagnoser.service.notify.base import ACCEPTED, Notifier, Outcome
-from diagnoser.service.notify.event import Event, Links, Message, event_of
+from diagnoser.service.notify.event import Event, Message
+from diagnoser.service.notify.fields import Rate
 from diagnoser.service.notify.pace import Backoff
-from diagnoser.service.notify.settings import NotifySettings, Rate, WebhookTarget
+from diagnoser.service.notify.settings import NotifySettings, WebhookTarget
+from diagnoser.service.notify.verdicts import Links, event_of
 from diagnoser.service.notify.webhook import Webhook
 from diagnoser.service.outbox import Outbox
 from diagnoser.service.records import OutboxItem

@@ -13,8 +13,9 @@ import pytest
 
 from diagnoser.model import Diagnosis
 from diagnoser.service.alerting import Alerting
+from diagnoser.service.inbound_settings import WebhookSettings
 from diagnoser.service.notify.alertmanager import Alertmanager as AlertmanagerReceiver
-from diagnoser.service.notify.settings import AlertmanagerSettings, WebhookSettings
+from diagnoser.service.notify.settings import AlertmanagerSettings
 
 from .alert_kit import QUICK, Engines, diagnosis, entry, item, notify, opened, receiver, until
 from .alertmanagers import Alertmanager, alertmanager, free_port

@@ -18,8 +18,8 @@ from diagnoser.service.alerting import Alerting, check
 from diagnoser.service.board import Key
 from diagnoser.service.history import History, HistoryError
 from diagnoser.service.inbound import LANES, AlertmanagerPayload, lane_of
+from diagnoser.service.inbound_settings import Relabel, WebhookSettings
 from diagnoser.service.notify.event import Message
-from diagnoser.service.notify.settings import Relabel, WebhookSettings
 from diagnoser.service.records import OutboxItem
 from diagnoser.service.relabel import apply, choose, relabelled
 

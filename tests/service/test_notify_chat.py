@@ -18,7 +18,8 @@ from diagnoser.errors import UsageError
 from diagnoser.service.notify.base import Outcome
 from diagnoser.service.notify.chat import Chat
 from diagnoser.service.notify.event import Message
-from diagnoser.service.notify.settings import AppriseSettings, Language
+from diagnoser.service.notify.fields import Language
+from diagnoser.service.notify.settings import AppriseSettings
 from diagnoser.service.records import OutboxItem
 
 from .alert_kit import START, Receiver, event, item, opened, receiver, resolved, running, until, webhook

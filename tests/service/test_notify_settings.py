@@ -14,7 +14,9 @@ from pydantic import ValidationError
 
 from diagnoser.errors import UsageError
 from diagnoser.service.alerting import Alerting, check
-from diagnoser.service.notify.settings import NotifySettings, Rate, WebhookSettings
+from diagnoser.service.inbound_settings import WebhookSettings
+from diagnoser.service.notify.fields import Rate
+from diagnoser.service.notify.settings import NotifySettings
 from diagnoser.service.notify.silences import NewSilence
 
 from .alert_kit import Engines, item, notify, opened, receiver, until

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from diagnoser.service.notify.fields import Rate
 from diagnoser.service.notify.pace import Backoff, Bucket
-from diagnoser.service.notify.settings import Rate
 from diagnoser.service.outbox import Outbox
 
 from .alert_kit import START, Clock, Receiver, item, opened, receiver, running, until, webhook

@@ -29,7 +29,7 @@ from tests.service.alert_kit import Engines, diagnosis, item, notify
 from diagnoser.service.alerting import Alerting
 from diagnoser.service.history import History
 from diagnoser.service.inbound import AlertmanagerPayload
-from diagnoser.service.notify.settings import WebhookSettings
+from diagnoser.service.inbound_settings import WebhookSettings
 
 async def main(folder, url, *words):
     history = await History.open(Path(folder) / "d.db", 86400.0, 2**30)

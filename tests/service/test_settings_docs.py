@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from diagnoser.service.config import Config
 from diagnoser.service.config_base import Bytes, Seconds
 from diagnoser.service.config_models import DnsSd, HttpSd, PrometheusSource, TargetGroup
-from diagnoser.service.notify.settings import Rate
+from diagnoser.service.notify.fields import Rate
 
 DOCS = Path(__file__).parents[2] / "docs"
 WHOLE, ENTRY = "### The whole", "### An entry of `targets`"

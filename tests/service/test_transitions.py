@@ -13,8 +13,8 @@ from diagnoser.model import Diagnosis
 from diagnoser.service.alerting import Alerting
 from diagnoser.service.board import Key
 from diagnoser.service.history import History
+from diagnoser.service.inbound_settings import WebhookSettings
 from diagnoser.service.notify.event import Event, Message
-from diagnoser.service.notify.settings import WebhookSettings
 from diagnoser.service.notify.silences import NewSilence
 from diagnoser.service.notify.watch import State, Times, Watch, step
 

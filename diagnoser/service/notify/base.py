@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from diagnoser.errors import UsageError
-from diagnoser.service.notify.settings import Rate, Secret
+from diagnoser.service.notify.fields import Rate, Secret
 from diagnoser.service.records import OutboxItem
 
 

@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from diagnoser.service.notify.settings import Rate
+from diagnoser.service.notify.fields import Rate
 
 
 @dataclass(frozen=True, slots=True)

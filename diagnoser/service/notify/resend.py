@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from diagnoser.service.board import Entry, Key
 from diagnoser.service.notify.changes import Name
-from diagnoser.service.notify.event import Event, Links, Message, event_of, fingerprint
+from diagnoser.service.notify.event import Event, Message, fingerprint
 from diagnoser.service.notify.routing import Plan
+from diagnoser.service.notify.verdicts import Links, event_of
 from diagnoser.service.records import OutboxItem
 
 RESOLVED_SECONDS = 900.0

@@ -1,85 +1,15 @@
-"""What the sections `notify:` and `webhook:` of the configuration hold."""
+"""What the section `notify:` of the configuration holds."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from diagnoser.service.config_base import FilePath, Seconds, Strict
+from diagnoser.service.notify.fields import Language, Match, Moment, Rate, RateText, Secret, Url, named_secret
 
-Language = Literal["en", "zh"]
 Severity = Literal["info", "warning", "critical"]
-SILENCE_LABELS = "target, rank, model, family, bottleneck, mode, severity, or a label of the target"
-
-_RATE = re.compile(r"([0-9]+)/(s|m|h|d)")
-_PER = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-class Rate(Strict):
-    """So many messages in so many seconds."""
-
-    count: Annotated[int, Field(gt=0)]
-    seconds: Annotated[float, Field(gt=0)]
-
-
-def _rate(value: Any) -> Any:
-    if isinstance(value, Rate):
-        return value
-    match = _RATE.fullmatch(value.replace(" ", "")) if isinstance(value, str) else None
-    if match is None or not int(match[1]):
-        raise ValueError("write a rate such as 20/h, 5/m or 100/d")
-    return Rate(count=int(match[1]), seconds=_PER[match[2]])
-
-
-def _url(value: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/@]+(:[0-9]+)?(/\S*)?", value):
-        raise ValueError("write http://HOST[:PORT][/PATH] or https://..., without a name or password in it")
-    return value.rstrip("/")
-
-
-def _moment(value: Any) -> float | None:
-    """Unix seconds of ISO 8601, a YAML timestamp, or seconds. Without a zone it is UTC."""
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-        return value
-    try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
-    except ValueError:
-        raise ValueError("write a time such as 2026-11-29T22:00:00Z, or unix seconds") from None
-    return (found if found.tzinfo else datetime.fromisoformat(f"{found.isoformat()}+00:00")).timestamp()
-
-
-def _match(value: dict[str, str]) -> dict[str, str]:
-    if not value:
-        raise ValueError(f'say what is silenced ({SILENCE_LABELS}); {{target: "*"}} is everything')
-    return value
-
-
-RateText = Annotated[Rate, BeforeValidator(_rate)]
-Url = Annotated[str, AfterValidator(_url)]
-Moment = Annotated[float | None, BeforeValidator(_moment)]
-Match = Annotated[dict[str, str], AfterValidator(_match)]
-
-
-@dataclass(frozen=True, slots=True)
-class Secret:
-    """A secret is named, never written down: a file that holds it, or a variable of the environment."""
-
-    file: Path | None
-    env: str | None
-
-
-def _secret(model: Strict, name: str, needed: bool = False) -> Secret | None:
-    file, env = getattr(model, f"{name}_file"), getattr(model, f"{name}_env")
-    if file is not None and env is not None:
-        raise ValueError(f"give {name}_file or {name}_env, not both")
-    if needed and file is None and env is None:
-        raise ValueError(f"give {name}_file (a path) or {name}_env (a variable of the environment)")
-    return None if file is None and env is None else Secret(file, env)
 
 
 class AlertmanagerSettings(Strict):
@@ -108,12 +38,12 @@ class AlertmanagerSettings(Strict):
     @property
     def bearer(self) -> Secret | None:
         """Where the token is."""
-        return _secret(self, "bearer")
+        return named_secret(self, "bearer")
 
     @property
     def basic(self) -> Secret | None:
         """Where user:password is."""
-        return _secret(self, "basic")
+        return named_secret(self, "basic")
 
 
 class WebhookTarget(Strict):
@@ -135,19 +65,19 @@ class WebhookTarget(Strict):
     def _one(self) -> WebhookTarget:
         if self.url is not None and (self.url_file is not None or self.url_env is not None):
             raise ValueError("give url, url_file or url_env, not two of them")
-        _secret(self, "url", needed=self.url is None)
-        _secret(self, "secret")
+        named_secret(self, "url", needed=self.url is None)
+        named_secret(self, "secret")
         return self
 
     @property
     def secret_url(self) -> Secret | None:
         """Where the URL is, if `url` does not hold it."""
-        return _secret(self, "url")
+        return named_secret(self, "url")
 
     @property
     def secret(self) -> Secret | None:
         """Where the signing secrets are."""
-        return _secret(self, "secret")
+        return named_secret(self, "secret")
 
 
 class AppriseSettings(Strict):
@@ -161,7 +91,7 @@ class AppriseSettings(Strict):
 
     @model_validator(mode="after")
     def _one(self) -> AppriseSettings:
-        _secret(self, "url", needed=True)
+        named_secret(self, "url", needed=True)
         return self
 
     @property
@@ -250,42 +180,3 @@ class NotifySettings(Strict):
                 if name not in names:
                     raise ValueError(f"a route names the receiver {name}, which is not among: {', '.join(names)}")
         return self
-
-
-def _regex(value: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f"{value!r} is no regular expression: {error}") from None
-    return value
-
-
-class Relabel(Strict):
-    """One rule in the terms of Prometheus' relabel_config."""
-
-    source_labels: tuple[str, ...] = ()
-    separator: str = ";"
-    regex: Annotated[str, AfterValidator(_regex)] = "(.*)"
-    target_label: str = ""
-    replacement: str = "$1"
-    action: Literal["replace", "keep", "drop"] = "replace"
-
-    @model_validator(mode="after")
-    def _whole(self) -> Relabel:
-        if self.action == "replace" and not self.target_label:
-            raise ValueError("action replace needs target_label")
-        return self
-
-
-class WebhookSettings(Strict):
-    """Incoming alerts of an Alertmanager: how their labels name engines, and who gets the verdict."""
-
-    relabel: tuple[Relabel, ...] = ()
-    """Applied in order, before the defaults (instance -> target, model_name -> model, engine or dp_rank -> rank)."""
-    defaults: bool = True
-    window: Seconds = 300.0
-    """What is looked at begins so long before the alert did."""
-    forward: tuple[str, ...] = ()
-    """Receivers that get the verdict as a message."""
-    max_engines: Annotated[int, Field(gt=0)] = 20
-    """An alert that names more engines than that is diagnosed for the worst ones."""

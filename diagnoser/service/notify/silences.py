@@ -18,7 +18,8 @@ from pydantic import Field, model_validator
 from diagnoser.service.config_base import Strict
 from diagnoser.service.history import History, HistoryError
 from diagnoser.service.notify.event import fingerprint
-from diagnoser.service.notify.settings import Match, Moment, SilenceSettings
+from diagnoser.service.notify.fields import Match, Moment
+from diagnoser.service.notify.settings import SilenceSettings
 
 log = logging.getLogger("diagnoser.notify")
 CONFIGURED, ADDED = "configuration", "api"

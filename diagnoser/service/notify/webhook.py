@@ -14,8 +14,9 @@ from typing import Any
 from diagnoser.errors import UsageError
 from diagnoser.service.notify.base import Outcome, read_secret
 from diagnoser.service.notify.event import Message
+from diagnoser.service.notify.fields import Language, Rate
 from diagnoser.service.notify.http import open_client, post
-from diagnoser.service.notify.settings import Language, Rate, WebhookTarget
+from diagnoser.service.notify.settings import WebhookTarget
 from diagnoser.service.notify.words import text_of
 from diagnoser.service.records import OutboxItem
 

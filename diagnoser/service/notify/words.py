@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from diagnoser.service.notify import zh
 from diagnoser.service.notify.event import Event, Message
-from diagnoser.service.notify.settings import Language
+from diagnoser.service.notify.fields import Language
 from diagnoser.units import count, duration, percent, rate, seconds
 
 LISTED = 10
