@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from page.kit import Tab, now
 from service.web_kit import BOUND, DEAD, HEALTHY, IDLE_L2, RESERVED, TWO_RANKS, Web, recorded
 
@@ -87,6 +87,17 @@ def test_evidence_unfolds_and_stays_so_while_news_come(web: Web, tab: Tab) -> No
     assert page.evaluate("document.activeElement.closest('details').dataset.key") == "check-kv_space_closed"
 
 
+def test_what_somebody_marks_to_copy_stays_marked(web: Web, tab: Tab) -> None:
+    course(web)
+    page = tab.open(address(web), "#engine .todo code")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.todo code'))")
+    flag = tab.text(".todo code >> nth=0")
+    at = tab.text(".who")
+    web.evaluated(now(IDLE_L2, HOST, 78.0))
+    tab.wait(f"document.querySelector('.who').textContent !== {json.dumps(at)}")
+    assert page.evaluate("String(getSelection())") == flag
+
+
 def test_charts_of_pool_l2_waiting_and_ttft(web: Web, tab: Tab) -> None:
     course(web)
     page = tab.open(address(web), CANVAS)
@@ -123,10 +134,10 @@ def test_the_pool_of_vllm_is_shown_as_the_range_it_is(web: Web, tab: Tab) -> Non
     assert "evictable + available" in tab.text(".bars") and "There is no L2." in tab.text('[data-plot="l2"]')
 
 
-@pytest.mark.parametrize("name", [BOUND, HEALTHY, IDLE_L2, RESERVED, TWO_RANKS, DEAD])
-def test_layers_of_the_pool_lie_one_upon_the_other(web: Web, tab: Tab, name: str) -> None:
+def test_layers_of_the_pool_lie_one_upon_the_other(web: Web, tab: Tab) -> None:
     page = tab.open(web.url)
-    for after in (5.0, 20.0, 40.0, 60.0):
+    names = (BOUND, HEALTHY, IDLE_L2, RESERVED, TWO_RANKS, DEAD)
+    for name, after in product(names, (5.0, 20.0, 40.0, 60.0)):
         one = as_data(recorded(name, after)[0])
         found = page.evaluate(
             "async (pool) => { const [w, s] = await Promise.all([import('/static/js/words.js'),"
@@ -161,10 +172,9 @@ def test_numbers_are_written_as_in_the_terminal(web: Web, tab: Tab) -> None:
         assert [one for one in wrong if name != "duration" or one[0] < 172_800] == [], name
 
 
-@pytest.mark.parametrize("name", [BOUND, HEALTHY, IDLE_L2, RESERVED, TWO_RANKS])
-def test_sentences_are_those_of_the_terminal(web: Web, tab: Tab, name: str) -> None:
+def test_sentences_are_those_of_the_terminal(web: Web, tab: Tab) -> None:
     page = tab.open(web.url)
-    for after in (10.0, 40.0, 60.0):
+    for name, after in product((BOUND, HEALTHY, IDLE_L2, RESERVED, TWO_RANKS), (10.0, 40.0, 60.0)):
         found = recorded(name, after)[0]
         said: dict[str, Any] = page.evaluate(
             "async (one) => { const w = await import('/static/js/words.js'); const pool = w.poolOf(one.l1);"

@@ -16,14 +16,17 @@ function check(one) {
   return el("details", { className: `check ${one.answer}`, "data-key": `check-${one.id}` }, head, body);
 }
 
+const explanations = new Map();
+
 /** The rule's own words, asked for when somebody wants to read them. */
 function explained(id) {
-  const text = el("pre", { lang: "en" });
+  const text = el("pre", { lang: "en" }, explanations.get(id) ?? "");
   const node = el("details", { className: "explain", "data-key": `explain-${id}` }, el("summary", {}, t("explain")), text);
   node.addEventListener("toggle", async () => {
     if (!node.open || text.textContent) return;
     try {
-      text.textContent = (await get(`rules/checks/${encodeURIComponent(id)}`)).text;
+      explanations.set(id, (await get(`rules/checks/${encodeURIComponent(id)}`)).text);
+      text.textContent = explanations.get(id);
     } catch (error) {
       text.textContent = error.message;
     }

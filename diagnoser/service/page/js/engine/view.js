@@ -149,9 +149,9 @@ export class EngineView {
       own.length ? el("ul", { className: "because" }, own.map((one) => el("li", {}, one))) : null,
       el("details", { "data-key": "original", open: own.length === 0 }, el("summary", {}, t("original")), el("p", { lang: "en" }, verdict.headline), because),
     ];
-    this.since = el("span", { className: "since" });
+    const since = el("span", { className: "since" }, this.sinceWords());
     this.verdict.className = `verdict u${urgency}`;
-    replace(this.verdict, el("p", { className: "headline" }, `${GLYPHS[urgency]} ${headline(verdict)}`), el("p", { className: "gravity" }, el("span", {}, gravity(verdict)), this.since), said);
+    replace(this.verdict, el("p", { className: "headline" }, `${GLYPHS[urgency]} ${headline(verdict)}`), el("p", { className: "gravity" }, el("span", {}, gravity(verdict)), since), said);
   }
 
   urgency(verdict) {
@@ -160,8 +160,12 @@ export class EngineView {
   }
 
   renderSince() {
-    if (!this.since || !this.line) return;
-    say(this.since, ` · ${t("since", { clock: clock(this.line.since), age: age(Math.max(0, now() - this.line.since)) })}`);
+    const node = this.verdict.querySelector(".since");
+    if (node) say(node, this.sinceWords());
+  }
+
+  sinceWords() {
+    return this.line ? ` · ${t("since", { clock: clock(this.line.since), age: age(Math.max(0, now() - this.line.since)) })}` : "";
   }
 
   renderChanges() {
