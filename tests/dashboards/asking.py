@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .lab import NAMED, Engine, Lab
 
-METRIC = re.compile(r"\b(?:rank:[a-z0-9_]+:\$\{window\}|(?:vllm|sglang):[a-z0-9_]+|diagnoser_[a-z0-9_]+)(?=[{\[])")
+METRIC = re.compile(r"\b(rank:[a-z0-9_]+:\$\{window\}|(?:vllm|sglang):[a-z0-9_]+|diagnoser_[a-z0-9_]+)\{([^}]*)\}")
+FIXED_LABEL = re.compile(r'(\w+)="([^"$]+)"')
 FIXED = {"window": NAMED, "__rate_interval": NAMED}
 Values = Mapping[str, str]
+Series = tuple[str, frozenset[tuple[str, str]]]
+"""A name, and the labels that a query fixes whatever is chosen."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +28,19 @@ class Asked:
     instant: bool
 
     @property
-    def wants(self) -> frozenset[str]:
-        """Metrics that it needs: those behind `unless` are what it must not find."""
-        return frozenset(METRIC.findall(self.expr.partition(" unless ")[0]))
+    def wants(self) -> frozenset[Series]:
+        """Series that it needs: those behind `unless` are what it must not find."""
+        return series(self.expr.partition(" unless ")[0])
 
     @property
-    def shuns(self) -> frozenset[str]:
-        """Metrics that keep it silent."""
-        return frozenset(METRIC.findall(self.expr.partition(" unless ")[2])) - self.wants
+    def shuns(self) -> frozenset[Series]:
+        """Series that keep it silent."""
+        return series(self.expr.partition(" unless ")[2]) - self.wants
 
     def concerns(self, engine: Engine) -> bool:
         """Is it about engines of that family?"""
         other = {"vllm": "sglang", "sglang": "vllm"}[engine.family]
-        return not any(name.startswith((f"{other}:", f"rank:{other}_")) for name in self.wants)
+        return not any(name.startswith((f"{other}:", f"rank:{other}_")) for name, _ in self.wants)
 
 
 def panels(board: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -96,8 +99,19 @@ def options(lab: Lab, board: Mapping[str, Any], name: str, values: Values) -> li
     return sorted({one[asked.group(2)] for one in found if asked.group(2) in one})
 
 
-def must_answer(asked: Asked, engine: Engine, recorded: frozenset[str]) -> bool:
+def must_answer(asked: Asked, engine: Engine, rank: str, recorded: Sequence[Mapping[str, str]]) -> bool:
     """Does this engine export what the query needs, and nothing that silences it?"""
-    has = engine.metrics | {name.replace(f":{NAMED}", ":${window}") for name in recorded}
-    has |= {name for name in asked.wants if name.startswith("diagnoser_")}
-    return asked.wants <= has and not asked.shuns & has
+
+    def has(one: Series) -> bool:
+        name, labels = one[0].replace("${window}", NAMED), set(one[1])
+        if not name.startswith("rank:"):
+            return name in engine.metrics or name.startswith("diagnoser_")
+        found = (each for each in recorded if each["__name__"] == name and each.get("rank", rank) == rank)
+        return any(labels <= set(each.items()) for each in found)
+
+    return all(map(has, asked.wants)) and not any(map(has, asked.shuns))
+
+
+def series(expr: str) -> frozenset[Series]:
+    """All in an expression."""
+    return frozenset((name, frozenset(FIXED_LABEL.findall(labels))) for name, labels in METRIC.findall(expr))

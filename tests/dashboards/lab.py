@@ -101,12 +101,10 @@ class Lab:
             return list(self.get("query", query=expr, time=now)["result"])
         return list(self.get("query_range", query=expr, start=now - WINDOW, end=now, step=WINDOW / 2)["result"])
 
-    def recorded(self, engine: Engine) -> frozenset[str]:
-        """Names of the series that the rules have made of it."""
-        now = time.time()
-        match = {"match[]": f'{{__name__=~"rank:.*",instance="{engine.address}"}}', "start": now - WINDOW, "end": now}
-        found = self.get("series", **match)
-        return frozenset(one["__name__"] for one in found)
+    def recorded(self, engine: Engine) -> list[dict[str, str]]:
+        """Labels of the series that the rules have made of it lately."""
+        found = self.get("query", query=f'{{__name__=~"rank:.*",instance="{engine.address}"}}', time=time.time())
+        return [one["metric"] for one in found["result"]]
 
 
 def until(work: Callable[[], list[str]]) -> None:
