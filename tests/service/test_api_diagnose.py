@@ -10,12 +10,14 @@ import os
 import socket
 import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from diagnoser.live import Plan
 from diagnoser.service.api import reach
+from diagnoser.service.api.jobs import environment
 from diagnoser.service.api.problems import Problem
 from diagnoser.service.api.settings import Allow
 from diagnoser.sources.http import normalise_url
@@ -103,12 +105,19 @@ def test_upload_has_a_limit_told_or_not(web: Web) -> None:
     refused(web.client.post("/api/v1/capacity", content=(bytes(2**20) for _ in range(2))), 413, "larger than 1 MiB")
 
 
+def test_the_worker_inherits_no_secrets_but_finds_the_package() -> None:
+    found = environment({"PYTHONPATH": "lib::/opt/lib", "TOKEN": "secret", "PATH": "/bin"})
+    assert found["PYTHONPATH"] == f"{Path.cwd() / 'lib'}:/opt/lib" and not {"TOKEN", "PATH"} & found.keys()
+    assert "PYTHONPATH" not in environment({})
+
+
 def test_capacity(web: Web) -> None:
     shape = {"layers": 32, "kv_heads": 8, "head_dim": 128, "pool_bytes": "60GiB", "prompt": "8K", "output": "1K"}
     found = web.client.post("/api/v1/capacity", json=shape).json()
     assert found["kv_bytes_per_token"] == 131072 and found["max_concurrency"] > 10
     refused(web.client.post("/api/v1/capacity", json={"layers": 32}), 422, "kv")
     refused(web.client.post("/api/v1/capacity", json={**shape, "config": {}}), 422, "config")
+    refused(web.client.post("/api/v1/capacity", json={}), 422, "layers with kv_heads, head_dim or kv_lora_rank")
 
 
 def test_capacity_of_an_absurd_model_ends(web: Web) -> None:

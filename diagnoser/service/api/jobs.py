@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,10 +13,11 @@ from typing import Any
 
 from diagnoser.service.api.problems import Problem
 
+log = logging.getLogger("diagnoser.api")
 AT_ONCE = 2
 DEADLINE_SECONDS = 90.0
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
-"""All that the worker inherits."""
+"""What the worker gets instead of our environment, which may hold secrets."""
 
 
 class Jobs:
@@ -38,7 +41,7 @@ async def work(job: Mapping[str, Any]) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "diagnoser.service.api.worker",
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        cwd="/", env=ENVIRONMENT,
+        cwd="/", env=environment(os.environ),
     )  # fmt: skip
     try:
         async with asyncio.timeout(DEADLINE_SECONDS):
@@ -49,7 +52,15 @@ async def work(job: Mapping[str, Any]) -> dict[str, Any]:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+    if not out:
+        log.warning("a worker ended without an answer", extra={"code": process.returncode})
     return _answer(out)
+
+
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Of the worker: it has to find this package where we did."""
+    places = [os.path.abspath(place) for place in ours.get("PYTHONPATH", "").split(os.pathsep) if place]
+    return {**ENVIRONMENT, **({"PYTHONPATH": os.pathsep.join(places)} if places else {})}
 
 
 def _answer(out: bytes) -> dict[str, Any]:

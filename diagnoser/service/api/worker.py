@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import sys
 from argparse import ArgumentParser
@@ -38,13 +39,19 @@ def main() -> int:
     try:
         answer = {"result": {"diagnose": diagnosed, "capacity": capacity}[job["do"]](job)}
     except DiagnoserError as error:
-        answer = {"error": str(error).replace(str(job.get("path") or "\0"), "the upload")}
+        said = str(error).replace(str(job.get("path") or "\0"), "the upload")
+        answer = {"error": _as_fields(said) if job["do"] == "capacity" else said}
     except MemoryError:
         answer = {"error": "the upload needs too much memory to be read"}
     except RecursionError:
         answer = {"error": "the upload is nested too deeply"}
     json.dump(answer, sys.stdout)
     return 0
+
+
+def _as_fields(sentence: str) -> str:
+    """Flags of the command as the fields of the request that they are: --kv-heads is kv_heads."""
+    return re.sub(r"--([a-z0-9-]+)", lambda flag: flag[1].replace("-", "_"), sentence)
 
 
 def diagnosed(job: Mapping[str, Any]) -> dict[str, Any]:
