@@ -188,10 +188,6 @@ class History:
         empty: list[OutboxItem] = []
         return await self._worker.read(lambda db: outbox.listed(db, state, limit), empty)
 
-    async def webhook_put(self, result: WebhookResult) -> None:
-        """Keeps what an inbound alert led to; a result of the same id is replaced."""
-        await self._worker.write(lambda db: outbox.put_result(db, result))
-
     async def webhook_results(self, limit: int = 100) -> list[WebhookResult]:
         """The newest first."""
         empty: list[WebhookResult] = []

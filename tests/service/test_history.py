@@ -20,6 +20,7 @@ from diagnoser.model import Diagnosis, SignalValue
 from diagnoser.service.board import Board, Key, Transition
 from diagnoser.service.history import KEY_SIGNALS, History, HistoryError, OutboxItem, WebhookResult
 from diagnoser.service.migrations import STEPS
+from diagnoser.service.store import outbox
 from service.test_board import said
 
 T = TypeVar("T")
@@ -145,9 +146,8 @@ def test_what_cannot_be_written_spoils_nothing_else(tmp_path: Path) -> None:
 def test_webhook_results_replace(tmp_path: Path) -> None:
     async def story(history: History) -> None:
         first = WebhookResult("x", "g", "f", "firing", 1.0, "{}")
-        await history.webhook_put(first)
-        await history.webhook_put(replace(first, id="y", received_at=2.0))
-        await history.webhook_put(replace(first, status="resolved", received_at=3.0))
+        later = replace(first, id="y", received_at=2.0), replace(first, status="resolved", received_at=3.0)
+        await history.transact(lambda db: [outbox.put_result(db, one) for one in (first, *later)])
         assert [(one.id, one.status) for one in await history.webhook_results()] == [("x", "resolved"), ("y", "firing")]
 
     using(tmp_path / "h.db", story)

@@ -26,6 +26,7 @@ class Watch:
         self.group, self.source = group, source
         self.found: tuple[Found, ...] = ()
         self.problem = ""
+        self._said_empty = False
         self._task: asyncio.Task[None] | None = None
 
     async def refresh(self) -> bool:
@@ -42,6 +43,9 @@ class Watch:
         if self.problem:
             log.info("source works again", extra={"source": self.source.name})
         self.problem = ""
+        if not found and not self._said_empty:  # right for what is scaled to zero, but perhaps the name is misspelt
+            log.warning("source names no targets", extra={"source": self.source.name})
+        self._said_empty = not found
         return self._take(found)
 
     def _take(self, found: Sequence[Found] | None) -> bool:
@@ -83,11 +87,3 @@ def source_of(group: TargetGroup, folder: Path, client: httpx.AsyncClient) -> So
 
         return Records(group.dns)
     return Static(group.static or [])
-
-
-async def open_watches(groups: Sequence[TargetGroup], folder: Path, client: httpx.AsyncClient) -> list[Watch]:
-    """A watch for every entry, each asked once."""
-    polled = [group for group in groups if group.kind != "prometheus"]
-    watches = [Watch(group, source_of(group, folder, client)) for group in polled]
-    await asyncio.gather(*(watch.refresh() for watch in watches))
-    return watches

@@ -75,8 +75,3 @@ def _where(key: Key | None, start: float, end: float) -> tuple[str, list[object]
     if key is None:
         return "x.at >= ? AND x.at <= ?", [start, end]
     return "x.at >= ? AND x.at <= ? AND e.target = ? AND e.rank = ?", [start, end, key.target, key.rank]
-
-
-def known_signals(db: sqlite3.Connection) -> frozenset[str]:
-    """Every signal that some row may hold."""
-    return frozenset(name for (text,) in db.execute("SELECT names FROM layouts") for name in text.split(" "))
