@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from boards import ledgers
+from boards import latency, ledgers
 from boards.frame import ENGINE, Bottlenecks, board, variables
 from boards.panels import (
     Panel,
@@ -39,7 +39,7 @@ def dashboard() -> Dashboard:
     panels = [
         *top(), timeline(), "KV space", ledgers.pool((12, 9)), ledgers.ranges((6, 9)), ledgers.preemptions((6, 9)),
         "Queue and batch", waiting(), ledgers.share((8, 9)), running(),
-        "Time to first token", ledgers.ttft((12, 9), target), ledgers.hits((12, 9)),
+        "Time to first token", latency.ttft((12, 9), target), latency.hits((12, 9)),
         "Host tier", ledgers.resident((12, 8)), ledgers.traffic((12, 8)), "Checklist", checklist(), unanswered(),
     ]  # fmt: skip
     return board(ENGINE, words, variables(several=False), [Bottlenecks()], panels)

@@ -6,27 +6,21 @@ from collections.abc import Iterator
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from boards.frame import ENGINE, FLEET, board, variables
+from boards.frame import FLEET, board, variables
 from boards.panels import (
     CALM,
     Panel,
     bars,
-    coloured,
-    column,
     finished,
     lines,
-    linked,
     number,
     painted,
-    rows,
     states,
-    transformed,
 )
-from boards.promql import WHO, Query, l2_code, recorded, verdict_code, worst_first
-from boards.words import COLOURS, DOCS, answers, book, bottlenecks, l2_states, severities, urgencies
+from boards.promql import Query, recorded, verdict_code
+from boards.words import COLOURS, DOCS, answers, book, bottlenecks
+from boards.worst import worst
 
-ONE = f"/d/{ENGINE}?${{__url_time_range}}&var-job=${{__data.fields.job}}&var-model=${{__data.fields.model}}"
-ONE += "&var-instance=${__data.fields.instance}&var-rank=${__data.fields.rank}"
 NAME = "{{instance}}/{{rank}}"
 
 
@@ -60,50 +54,6 @@ def timeline() -> Panel:
     words = "The closed gate of every rank over time. Green: requests are admitted as they come. Grey: not known."
     made = states([Query(verdict_code("instance, rank"), NAME)], bottlenecks())
     return finished(made, "Verdict of every engine rank", words, (24, 9))
-
-
-COLUMNS = {
-    "Value #A": "urgency", "Value #B": "waiting", "Value #C": "KV used", "Value #D": "blocked",
-    "Value #E": "TTFT P99, at least", "Value #F": "TTFT P99, at most", "Value #G": "L2",
-}  # fmt: skip
-ORDER = ("Value #A", "instance", "rank", "model", "bottleneck", "mode", "severity", "confidence")
-
-
-def worst() -> Panel:
-    """The table."""
-    asked = [worst_first()]
-    for what in ("waiting_last_requests", "l1_used_ratio_last", "blocked_ratio"):
-        asked.append(f"max by ({WHO}) ({recorded(what)})")
-    asked += [f"max by ({WHO}) ({recorded(f'ttft_p99_{end}_seconds')})" for end in ("low", "high")]
-    made = rows([Query(expr, instant=True, table=True) for expr in [*asked, l2_code(WHO)]], "urgency")
-    order = {name: place for place, name in enumerate((*ORDER, *list(COLUMNS)[1:], "family", "job", "rule"))}
-    organize = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": COLUMNS}
-    words = (
-        "One line a rank, the most urgent first, among equals the one that is blocked most. Click an instance for its "
-        "detail, a bottleneck for its page. TTFT P99 is the bucket it lies in."
-    )
-    return finished(_dressed(transformed(made, merge={}, organize=organize)), "Engines, worst first", words, (24, 10))
-
-
-def _dressed(made: Panel) -> Panel:
-    coloured(made, "urgency", urgencies())
-    coloured(made, "bottleneck", bottlenecks())
-    coloured(made, "severity", severities())
-    coloured(made, "L2", l2_states())
-    for name in ("KV used", "blocked"):
-        column(
-            made,
-            name,
-            unit="percentunit",
-            decimals=0,
-            min=0,
-            max=1,
-            custom_cell_options={"type": "gauge", "mode": "basic"},
-        )
-    for name in ("TTFT P99, at least", "TTFT P99, at most"):
-        column(made, name, unit="s", decimals=1)
-    linked(made, "instance", "This engine in detail", ONE)
-    return linked(made, "bottleneck", "What it means", f"{DOCS}/verdicts.md#${{__data.fields.rule}}")
 
 
 def _counts() -> Iterator[Panel]:

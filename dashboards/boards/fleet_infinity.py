@@ -9,12 +9,12 @@ from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders import dashboard as of
 from grafana_foundation_sdk.models.dashboard import AnnotationQuery, Dashboard, VariableRefresh
 
-from boards.fleet import COLUMNS
 from boards.frame import ALL, INFINITY, board
 from boards.infinity import RANGE, SOURCE, Rows, chosen, options
 from boards.panels import Panel, bars, coloured, column, finished, linked, number, painted, rows, states, transformed
 from boards.words import COLOURS, DOCS, bottlenecks, l2_states, severities, texts
 from boards.words import URGENCY as _URGENCY
+from boards.worst import COLUMNS
 
 URGENCY = {str(value): (text, colour) for value, text, colour in (*_URGENCY, (4, "critical", "red"))}
 FLEET = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from grafana_foundation_sdk.models.dashboard import Dashboard, ValueMapping
 
-from boards import ledgers
+from boards import latency, ledgers
 from boards.frame import TIERS, Bottlenecks, board, variables
 from boards.panels import Panel, finished, number, states
 from boards.promql import Query, l2_code, recorded, verdict_code
@@ -30,7 +30,7 @@ def dashboard() -> Dashboard:
     left, right = (12, 9), (12, 9)
     panels = [
         *_headline(), ledgers.pool(left), ledgers.resident(right), ledgers.share((12, 7)), ledgers.traffic((12, 7)),
-        ledgers.ttft((12, 8), target), ledgers.hits((12, 8)), questions(),
+        latency.ttft((12, 8), target), latency.hits((12, 8)), questions(),
     ]  # fmt: skip
     return board(TIERS, words, variables(several=False), [Bottlenecks()], panels)
 

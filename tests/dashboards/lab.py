@@ -17,9 +17,9 @@ from story import BOOK
 
 from diagnoser.promql.export import RECORDING, Export, files
 from diagnoser.sources.mock import MockEngine
-from diagnoser.sources.recording import open_recording
 
-DATA = Path(__file__).parents[1] / "data"
+from .clips import RECORDINGS, clip
+
 WINDOW, STEP = 60, 5.0
 """Seconds, of the rules as of the service; the dashboards are told so by their variable."""
 NAMED = "1m"
@@ -27,43 +27,6 @@ NAMED = "1m"
 SPEED = 0.4
 """Slower than recorded: a clip must not begin anew while the tests run, which looks like a restart."""
 GIVE_UP_SECONDS = 240.0
-RECORDINGS = (
-    "recordings/vllm-0.32.0--c-l1-preempt", "recordings/vllm-0.32.0--l-l2-idle-l1-bound",
-    "recordings/vllm-0.32.0--m-dp2", "dialects/vllm-0.19.0", "dialects/l2-vllm-offload-0.32.0-idle",
-    "recordings/sglang-0.5.23--d-reservation", "recordings/sglang-0.5.23--c-l1-retract",
-    "recordings/sglang-0.5.23--j1-hicache-l1-bound-l2-idle", "recordings/sglang-0.5.23--l-dp2",
-    "dialects/sglang-0.5.23-j2-hicache-l2-full", "dialects/sglang-0.5.6",
-)  # fmt: skip
-"""Both families bound and not, two ranks, L2 with and without traffic, and pages from before a metric was added."""
-
-
-@dataclass(frozen=True)
-class Page:
-    """One poll."""
-
-    at: float
-    text: str
-    error: None = None
-
-
-@dataclass(frozen=True)
-class Clip:
-    """The later half of a recording: what an incident looks like from its first minute on."""
-
-    name: str
-    texts: tuple[str, ...]
-
-    def pages(self) -> Iterator[Page]:
-        """As MockEngine wants them."""
-        return (Page(float(place), text) for place, text in enumerate(self.texts))
-
-
-def clip(path: str) -> Clip:
-    """Of that recording."""
-    (target,) = open_recording(DATA / f"{path}.tar.xz").targets
-    texts = tuple(page.text for page in target.pages() if page.text is not None)
-    few = tuple(text for text in texts for _ in range(5))
-    return Clip(path.rpartition("/")[2], few if len(texts) < 5 else texts[len(texts) // 2 :])
 
 
 @dataclass(frozen=True)
@@ -117,11 +80,6 @@ def until(work: Callable[[], list[str]]) -> None:
         time.sleep(1)
 
 
-def _names(texts: tuple[str, ...]) -> frozenset[str]:
-    lines = (line for text in texts for line in text.splitlines() if line and line[0] != "#")
-    return frozenset(line.partition("{")[0].partition(" ")[0] for line in lines)
-
-
 def _settings(folder: Path, engines: tuple[Engine, ...], service: str) -> str:
     (folder / RECORDING).write_text(files(BOOK, Export(WINDOW, STEP))[RECORDING])
     jobs = {family: [one.address for one in engines if one.family == family] for family in ("vllm", "sglang")}
@@ -152,7 +110,7 @@ def running(folder: Path) -> Iterator[Lab]:
         engines = []
         for one in map(clip, RECORDINGS):
             mock = stack.enter_context(MockEngine(one, loop=True, speed=SPEED))
-            engines.append(Engine(one.name, mock.url.split("/")[2], _names(one.texts)))
+            engines.append(Engine(one.name, mock.url.split("/")[2], one.metrics))
         addresses = [one.address for one in engines]
         target = {"static": addresses, "interval": "5s", "facts": {"max_num_seqs": 256, "max_running_requests": 256}}
         asked = {"targets": [target], "window": f"{WINDOW}s", "evaluate_every": "10s"}

@@ -1,16 +1,13 @@
-"""docker-compose.yml, the Dockerfile and the Kubernetes manifests, as far as they can be judged without running."""
+"""docker-compose.yml and the Dockerfile, as far as they can be judged without running them; and what is derived."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import jsonschema
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -19,12 +16,6 @@ from diagnoser.service.config import load
 ROOT = Path(__file__).parents[2]
 DEPLOY, SCHEMAS = ROOT / "deploy", ROOT / "tests" / "data" / "schemas"
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-KUSTOMIZATION = yaml.safe_load((DEPLOY / "kubernetes" / "kustomization.yaml").read_text())
-CUSTOM = {
-    "ServiceMonitor": "servicemonitors.monitoring.coreos.com.json",
-    "PrometheusRule": "prometheusrules.monitoring.coreos.com.json",
-}
-KUBERNETES = ("1.37", "1.30")
 
 
 def test_what_is_derived_is_what_the_script_makes() -> None:
@@ -72,9 +63,8 @@ def test_configuration_files_name_services_of_compose() -> None:
     assert all(int(port) == ports[name] for name, port in found if name != "localhost")
 
 
-def test_service_configurations_are_valid() -> None:
-    for path in (DEPLOY / "compose" / "diagnoser.yaml", DEPLOY / "kubernetes" / "diagnoser.yaml"):
-        assert load(path).targets
+def test_the_service_configuration_is_valid() -> None:
+    assert load(DEPLOY / "compose" / "diagnoser.yaml").targets
 
 
 def test_grafana_is_provisioned_with_both_data_sources_and_all_dashboards() -> None:
@@ -121,56 +111,3 @@ def test_what_the_image_needs_is_sent_to_the_builder() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     copied = {s for name, rest in instructions() if name == "COPY" and "--from" not in rest for s in rest.split()[:-1]}
     assert copied == kept
-
-
-# ---------------------------------------------------------------- Kubernetes
-
-
-def manifests() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Files that kustomize puts together."""
-    for name in KUSTOMIZATION["resources"]:
-        for one in yaml.safe_load_all((DEPLOY / "kubernetes" / name).read_text()):
-            yield name, one
-
-
-@pytest.mark.parametrize("name", KUSTOMIZATION["resources"])
-def test_manifests_follow_their_schemas(name: str) -> None:
-    for file, one in manifests():
-        if file != name:
-            continue
-        if one["kind"] in CUSTOM:
-            schema = json.loads((SCHEMAS / CUSTOM[one["kind"]]).read_text())
-            jsonschema.Draft202012Validator(schema).validate(one)
-        else:
-            for version in KUBERNETES:
-                kubernetes_validate.validate(one, version, strict=True)
-
-
-def test_kustomization_has_every_file_of_its_folder() -> None:
-    folder = DEPLOY / "kubernetes"
-    generated = {file for one in KUSTOMIZATION["configMapGenerator"] for file in one["files"]}
-    named = {*KUSTOMIZATION["resources"], *generated, "kustomization.yaml"}
-    assert named == {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    shown = [one for one in KUSTOMIZATION["configMapGenerator"] if one["name"] != "diagnoser-config"]
-    assert all(one["options"]["labels"] == {"grafana_dashboard": "1"} for one in shown) and len(shown) == 4
-
-
-def test_manifests_fit_together() -> None:
-    found = {one["kind"]: one for _, one in manifests()}
-    pod = found["Deployment"]["spec"]["template"]
-    labels = pod["metadata"]["labels"]
-    for selector in (
-        found["Deployment"]["spec"]["selector"]["matchLabels"],
-        found["Service"]["spec"]["selector"],
-        found["Service"]["metadata"]["labels"],
-        found["ServiceMonitor"]["spec"]["selector"]["matchLabels"],
-        found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
-        found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
-    ):
-        assert selector.items() <= labels.items()
-    (container,) = pod["spec"]["containers"]
-    assert {mount["name"] for mount in container["volumeMounts"]} == {
-        volume["name"] for volume in pod["spec"]["volumes"]
-    }
-    assert pod["spec"]["securityContext"]["runAsNonRoot"] and container["securityContext"]["readOnlyRootFilesystem"]
-    assert container["image"] == COMPOSE["services"]["diagnoser"]["image"]
