@@ -113,7 +113,7 @@ def running(folder: Path) -> Iterator[Lab]:
             engines.append(Engine(one.name, mock.url.split("/")[2], one.metrics))
         addresses = [one.address for one in engines]
         target = {"static": addresses, "interval": "5s", "facts": {"max_num_seqs": 256, "max_running_requests": 256}}
-        asked = {"targets": [target], "window": f"{WINDOW}s", "evaluate_every": "10s"}
+        asked = {"targets": [target], "window": f"{WINDOW}s", "evaluate_every": "5s"}
         service = stack.enter_context(serving(folder / "service", asked))
         config = _settings(folder, tuple(engines), service)
         url = stack.enter_context(prometheus(folder / "prometheus", config=config))
