@@ -20,8 +20,11 @@ function bar(parts, said) {
   return node;
 }
 
+/** A number and its unit stay on one line, as do the edges of a bucket. */
+const tight = (text) => text.replace(/([\d\]]) (?=(?:%|s|ms|min|h|秒|毫秒)(?![a-z]))/g, "$1\u00a0").replace(/\((\S+), (?=\S+\])/g, "($1,\u00a0");
+
 function row(name, parts, said, ...more) {
-  return el("div", { className: "fact" }, el("h3", {}, name), parts ? bar(parts, said) : el("div", { className: "bar none" }), el("p", {}, said), more);
+  return el("div", { className: "fact" }, el("h3", {}, name), parts ? bar(parts, said) : el("div", { className: "bar none" }), el("p", {}, tight(said)), more);
 }
 
 function l1(diagnosis) {

@@ -7,7 +7,7 @@ import { t } from "../i18n.js";
 import { colour } from "../theme.js";
 
 export const AXIS = 58; // width of the axis and of what stands right of the plot: the strip above has the same
-export const MARGIN = 10;
+export const MARGIN = 26;
 
 /** A fill with stripes: what is known as a range only. */
 export function stripes(name) {

@@ -110,19 +110,26 @@ const waiting = {
   describe: (row) => t("at", { clock: clock(row.at), what: `${count(row.waiting)} · ${bottleneck(row.bottleneck)}` }),
 };
 
+const unsplit = (row) => row?.ttft?.queue === null;
+
+/** The mean around instants whose parts are not known: striped up to the neighbours, so that no hole is left. */
+function unknownParts(rows) {
+  return rows.map((row, place) => (row.ttft && [rows[place - 1], row, rows[place + 1]].some(unsplit) ? row.ttft.mean : null));
+}
+
 const ttft = {
   name: "ttft",
   title: "chart_ttft",
   height: 150,
   has: (row) => row.ttft !== null,
-  data: (rows) => [rows.map((row) => row.at), column(rows, (row) => row.ttft?.queue), column(rows, (row) => row.ttft?.mean)],
+  data: (rows) => [rows.map((row) => row.at), column(rows, (row) => row.ttft?.queue), column(rows, (row) => row.ttft?.mean), unknownParts(rows)],
   options: () => ({
-    series: [line("--queue", { fill: colour("--queue-fill") }), line("--rest", { fill: null })],
+    series: [line("--queue", { fill: colour("--queue-fill") }), line("--rest"), { ...HIDDEN, fill: stripes("--soft") }],
     bands: [{ series: [2, 1], fill: colour("--rest-fill") }],
     top: above,
     format: (value) => seconds(value),
   }),
-  legend: () => [["queue", "p_queue"], ["rest", "rest_of_ttft"]],
+  legend: (rows) => [["queue", "p_queue"], ["rest", "rest_of_ttft"], rows.some(unsplit) && ["unsplit", "parts_unknown"]].filter(Boolean),
   describe: (row) => {
     const { mean, queue } = row.ttft;
     const parts = queue === null ? "" : ` (${t("p_queue")} ${seconds(queue)}, ${t("rest_of_ttft")} ${seconds(mean - queue)})`;

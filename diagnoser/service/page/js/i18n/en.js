@@ -181,6 +181,7 @@ export const en = {
   no_points: "Nothing is kept of this time yet.",
   no_l2_points: "How full L2 is cannot be seen.",
   l2_no_tier: "There is no L2.",
+  parts_unknown: "parts not known",
   rest_of_ttft: "prefill + rest",
   at: "{clock}: {what}",
   chart_says: "{title}. Newest: {what}",

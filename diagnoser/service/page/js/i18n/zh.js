@@ -192,6 +192,7 @@ export const zh = {
   no_points: "这段时间还没有数据。",
   no_l2_points: "看不到 L2 占用多少。",
   l2_no_tier: "没有 L2。",
+  parts_unknown: "构成未知",
   rest_of_ttft: "预填充及其他",
   at: "{clock}：{what}",
   chart_says: "{title}。最新：{what}",
