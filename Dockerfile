@@ -10,7 +10,8 @@ COPY .ci/constraints.txt pyproject.toml README.md LICENSE ./
 COPY diagnoser ./diagnoser
 COPY rules ./rules
 RUN /opt/diagnoser/bin/pip install -c constraints.txt . \
-    && /opt/diagnoser/bin/python -m pip uninstall --yes pip
+    && /opt/diagnoser/bin/python -m pip uninstall --yes pip \
+    && rm -r /opt/diagnoser/lib/python3.*/site-packages/pandas/tests
 
 FROM python:${PYTHON} AS run
 LABEL org.opencontainers.image.title="diagnose" \
