@@ -14,9 +14,10 @@ from urllib.parse import quote
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from page.kit import ROWS, chromium, now, served  # noqa: E402
 from playwright.sync_api import Browser  # noqa: E402
 from service.web_kit import Web  # noqa: E402
+
+from page.kit import ROWS, chromium, now, served  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 BOUND_L2 = "llama-8b-3.example:30000"
