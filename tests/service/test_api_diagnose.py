@@ -77,6 +77,7 @@ def test_uploaded_page(web: Web) -> None:
         (gzip.compress(archive([("readme.txt", b"x")])), "holds no page"),
         (b"node_load1 0.5\n", "it is not a vLLM or SGLang page"),
     ],
+    ids=["empty", "html", "noise", "broken gzip", "no tar", "paths outside", "no page in it", "another exporter"],
 )
 def test_what_cannot_be_read_is_told(web: Web, body: bytes, words: str) -> None:
     refused(web.client.post(PATH, content=body), 422, words)
