@@ -44,7 +44,10 @@ async def fleet(server: Server, wish: Wish, book: Rulebook, way: str, by: tuple[
     if way in ("auto", "recorded") and (found := await _recorded(server, wish, book, way)) is not None:
         return await _looked_at(server, wish, book, found)
     if way == "server" or (way == "auto" and await count_ranks(server, _wanted(wish, by), book) > FEW):
-        return await _looked_at(server, wish, book, await _computed(server, wish, book, by))
+        computed = await _computed(server, wish, book, by)
+        if computed.diagnoses:
+            return await _looked_at(server, wish, book, computed)
+    # Where there is no engine at all, this tells why.
     samples = await served(server, wish)
     found_all = doubt(diagnose(samples.windows, book), samples.doubted, samples.failed)
     return Found(found_all, "samples", [], samples)
