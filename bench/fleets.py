@@ -1,6 +1,6 @@
 """A whole fleet by its metrics server: queries, seconds, our own CPU and memory, the server's CPU, and how right.
 
-    python bench/fleets.py --keep DIR [--runs 3]
+    python -m bench.fleets --keep DIR [--runs 3]
 
 DIR is a folder made by `python -m bench.fleet --kind victoriametrics|prometheus --engines N --keep DIR`.
 """
@@ -11,16 +11,11 @@ import argparse
 import asyncio
 import json
 import resource
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-sys.path[0] = str(Path(__file__).parents[1])
-
 from bench.fleet import kept_fleet
-
 from diagnoser.commands import setup
 from diagnoser.model import Diagnosis
 from diagnoser.promql.evaluate import Wanted, evaluate
@@ -48,7 +43,8 @@ def judged(found: tuple[Diagnosis, ...], truth: dict[str, Any]) -> Counter[str]:
     for one in found:
         known = truth[one.engine.target]
         bound = one.verdict.bottleneck not in ("none", "unknown")
-        counts["found" if bound and known["bound"] else "missed" if known["bound"] else "false" if bound else "fine"] += 1
+        of_bound, of_others = ("found", "missed"), ("false", "fine")
+        counts[(of_bound if known["bound"] else of_others)[not bound]] += 1
         counts["right"] += bound and known["bound"] and one.verdict.bottleneck == known["cause"]
     return counts
 
