@@ -1,4 +1,4 @@
-"""`Dialect` of signals/promql.py for one engine family.
+"""`Dialect` of signals/promql for one engine family.
 
 Every text is a vector with the labels `place` + model_name + the family's rank label, one element an engine rank.
 Gauges are joined by max over their copies (processes, tensor-parallel ranks), as the adapters do; counters are never

@@ -13,7 +13,7 @@ FAILURES_SEEN = 3
 
 
 def pages(place: Place, what: str) -> str:
-    """The text of signals/promql.py's Pages."""
+    """The text of signals/promql's Pages."""
     here = place.outside()
     if what in ("failed", "failed_at_end"):
         return here.to_ranks(failed(here) if what == "failed" else failed_at_end(here))
