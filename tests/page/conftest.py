@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from page.kit import Tab, chromium, served
 from playwright.sync_api import Browser
 from service.web_kit import Web
+
+from page.kit import Tab, chromium, served
 
 
 @pytest.fixture(scope="module")

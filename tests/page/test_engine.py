@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any
 from urllib.parse import quote
 
-from page.kit import Tab, now
 from service.web_kit import BOUND, DEAD, HEALTHY, IDLE_L2, RESERVED, TWO_RANKS, Web, recorded
 
 from diagnoser import units
@@ -16,6 +15,7 @@ from diagnoser.model import Diagnosis
 from diagnoser.outputs import words
 from diagnoser.outputs.contract import as_data
 from diagnoser.outputs.terminal.checklist import relevant
+from page.kit import Tab, now
 
 HOST = "10.0.3.9:30000"
 CANVAS = "#engine .plot canvas"

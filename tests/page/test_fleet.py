@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from page.kit import LIVE, ROWS, Tab, now
 from service.web_kit import BOUND, HEALTHY, IDLE_L2, Web
 
 from diagnoser.model import Diagnosis
+from page.kit import LIVE, ROWS, Tab, now
 
 ONE, CALM, HOST = "10.0.3.7:8000", "10.0.3.8:30000", "10.0.3.9:30000"
 

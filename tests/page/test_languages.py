@@ -6,12 +6,12 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from page.kit import LIVE, ROWS, Tab, now
 from service.web_kit import BOUND, HEALTHY, IDLE_L2, TWO_RANKS, Web
 
 from diagnoser.data import data_dir
 from diagnoser.rulebook.load import load
 from diagnoser.service.notify import zh
+from page.kit import LIVE, ROWS, Tab, now
 
 HOST = "10.0.3.9:30000"
 ENGINE = f"/#/engine/{quote(HOST + '/0', safe='')}"

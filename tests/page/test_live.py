@@ -14,12 +14,12 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
-from page.kit import GIVE_UP_SECONDS, LIVE, ROWS, Tab, now, served, until
 from service.poll_kit import HEALTHY as CALM
 from service.poll_kit import PREEMPTING, address, engine, sends, site
 from service.web_kit import BOUND, HEALTHY, Web
 
 from diagnoser.service.api.tokens import hash_of, new_token
+from page.kit import GIVE_UP_SECONDS, LIVE, ROWS, Tab, now, served, until
 
 REFUSED = ("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE")
 """What Chromium itself writes on the console while nobody answers; no page can prevent it."""
