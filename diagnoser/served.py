@@ -9,12 +9,11 @@ from diagnoser.engines import adapters
 from diagnoser.errors import ServerError
 from diagnoser.model import Fact, Scrape, Window
 from diagnoser.pipeline import History, wanted_metrics
+from diagnoser.promql.polls import LOST_AFTER
 from diagnoser.sources.prometheus.api import Server
 from diagnoser.sources.prometheus.fetch import Fetched, Span, fetch
 from diagnoser.sources.prometheus.targets import discover
 
-LOOKBACK_SECONDS = 3600.0
-"""An engine that had series within the hour before is looked for: one that died just now must not vanish."""
 GONE_SECONDS, GONE_INTERVALS = 60.0, 2.5
 """A target without a sample for so long, by both measures, is scraped no more: its last state is not today's."""
 SETTLE_SECONDS = 5.0
@@ -50,7 +49,7 @@ class Served:
 async def served(server: Server, wish: Wish) -> Served:
     """Every engine the server knows at that time, a window a rank. Raises ServerError if nothing can be said."""
     anchors = frozenset().union(*(adapter.anchors or adapter.metrics for adapter in adapters()))
-    lookback = max(LOOKBACK_SECONDS, wish.window)
+    lookback = max(LOST_AFTER, wish.window)
     known = await discover(server, anchors, wish.match, wish.at, lookback)
     if not known.targets:
         raise ServerError(await _nobody(server, anchors, wish, lookback))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from diagnoser.promql.place import Place
 from diagnoser.promql.text import duration, name_matcher
+from diagnoser.signals.base import scalar
 
 UP = "up"
 LOST_AFTER = 3600.0
 """An engine that gave its last page longer ago is forgotten, seconds. As for the direct path (docs/prometheus.md)."""
-FAILURES_SEEN = 3
-"""Polls in a row that `failed_at_end` can tell: as many as `unreachable` needs."""
 
 
 def pages(place: Place, what: str) -> str:
@@ -53,7 +52,8 @@ def failed(here: Place) -> str:
 
 def failed_at_end(here: Place) -> str:
     """The newest n polls lie in n steps, whenever the last one was; a little more, for jitter."""
-    polls = [(n, f"{UP}[{duration((n + 0.02) * here.span.step)}]{here.at}") for n in range(1, FAILURES_SEEN + 1)]
+    needed = round(scalar(here.params, "failures_unreachable"))  # more of them say nothing more
+    polls = [(n, f"{UP}[{duration((n + 0.02) * here.span.step)}]{here.at}") for n in range(1, needed + 1)]
     none = f"(count_over_time({UP}{here.over_window()}) * 0)"
     silent = (f"((max_over_time({up}) == bool 0) * (count_over_time({up}) >= bool {n}) or {none})" for n, up in polls)
     return f"max by ({here.place}) ({' + '.join(silent)})"
