@@ -68,3 +68,6 @@ def duration(value: float) -> str:
     if value < 120:
         return f"{value:.0f} s" if value >= 9.5 else f"{value:.2g} s" if value >= 1 else f"{value * 1000:.3g} ms"
     return f"{value / 60:.3g} min" if value < 7200 else f"{value / 3600:.3g} h"
+
+IMPOSSIBLE_RATIO = 1.02
+"""Above this a usage is not one engine's: summed over ranks, or a percentage."""

@@ -9,6 +9,7 @@ from diagnoser.engines.base import HISTOGRAMS, READINGS, Alias
 from diagnoser.engines.page import Found, Reader, describe
 from diagnoser.engines.versions import Span
 from diagnoser.model import NOT_IN_VERSION, BadSeries, Reading
+from diagnoser.units import IMPOSSIBLE_RATIO
 
 Aliases = Mapping[str, Sequence[Alias]]
 NOT_YET = "not born yet: no request since the start"
@@ -17,8 +18,6 @@ FATAL = frozenset({"l1_used_ratio", "running_requests", "waiting_requests"})
 RATIOS = frozenset(name for name in READINGS if name.endswith("_ratio"))
 ROUNDING = 1e-9
 """A ratio this little above one is float arithmetic, not a report."""
-IMPOSSIBLE_RATIO = 1.02
-"""Above this a usage is not one engine's: summed over ranks, or a percentage."""
 
 
 def find(reader: Reader, readings: Aliases, histograms: Aliases, never: Mapping[str, str], title: str) -> Found:

@@ -8,6 +8,7 @@ from diagnoser.model import NOT_IN_VERSION
 from diagnoser.signals.base import Params, Signal
 from diagnoser.signals.promql import Cannot, Expr, First, Lately, Number, Over, Pages, Sum, Unless
 from diagnoser.signals.view import Found, Missing, Result, View, mean
+from diagnoser.units import IMPOSSIBLE_RATIO
 
 
 def _scrapes(view: View, _: Params) -> Result:
@@ -96,7 +97,7 @@ IMPOSSIBLE = Sum(
     Expr("({r} < bool 0) + ({l} != bool {l})", r=Over("min", "running_requests"), l=Over("last", "running_requests")),
     Expr("({w} < bool 0) + ({l} != bool {l})", w=Over("min", "waiting_requests"), l=Over("last", "waiting_requests")),
     Expr(
-        "({low} < bool 0) + ({high} > bool 1.02) + ({l} != bool {l})",
+        f"({{low}} < bool 0) + ({{high}} > bool {IMPOSSIBLE_RATIO}) + ({{l}} != bool {{l}})",
         low=Over("min", "l1_used_ratio"),
         high=Over("max", "l1_used_ratio"),
         l=Over("last", "l1_used_ratio"),
