@@ -73,6 +73,10 @@ class Receiver:
     async def next(self) -> Arrived:
         return await asyncio.to_thread(self.arrived.get, True, PATIENCE)
 
+    def so_far(self) -> list[Arrived]:
+        """All that came since the last call: a request is noted before it is answered."""
+        return [self.arrived.get_nowait() for _ in range(self.arrived.qsize())]
+
     def serve(self) -> ThreadingHTTPServer:
         answers, lock = iter(self.answers), threading.Lock()
 

@@ -424,7 +424,7 @@ def test_halves_of_characters_in_a_label_stop_nobody() -> None:
         async with watched(receivers=receivers) as dog:
             await dog.sees(70, diagnosis(target="a:8000", model="half \udcff"))
             await dog.alerting.drain(10)
-            got = {one.path: one.body.decode() for one in [await hook.next(), await hook.next()]}
+            got = {one.path: one.body.decode() for one in hook.so_far()}  # Alertmanager's may have come twice
             assert "half ?" in got["/"]
             assert "half ?" in got["/api/v2/alerts"]
 
