@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 
 from diagnoser import __version__
 from diagnoser.commands import NAMES, command
@@ -46,8 +48,17 @@ commands:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code, raises nothing."""
+    if argv is None:
+        signal.signal(signal.SIGTERM, _terminated)
     words = list(sys.argv[1:] if argv is None else argv)
     return guarded(lambda: run(words))
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """Ends as Ctrl-C does. The first process of a container gets no signal that it has no handler for."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell's background jobs have it
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def run(words: Sequence[str]) -> int:

@@ -72,14 +72,19 @@ def test_sampling_ends_early_where_nobody_answers(diagnose: Diagnose) -> None:
     assert "no target gave a page" in ran.out
 
 
-def test_interrupted_sampling_is_diagnosed(engine: Callable[..., str]) -> None:
+ENDS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+"""Ctrl-C, and what `docker stop` sends."""
+
+
+@ENDS
+def test_interrupted_sampling_is_diagnosed(engine: Callable[..., str], number: int) -> None:
     address = engine(PREEMPTING, speed=SLOW, since=30.0)
     argv = [sys.executable, "-m", "diagnoser", address, "--window", "60s", "--interval", "40ms"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "sampling" in process.stderr.readline()
         time.sleep(1.0)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 2
     assert "L1-BOUND" in out
@@ -227,14 +232,15 @@ def test_record_of_two_targets_one_of_them_dead(diagnose: Diagnose, engine: Call
     assert none.code == 3 and "refuses the connection" in none.err
 
 
-def test_mock_serves_a_recording(diagnose: Diagnose) -> None:
+@ENDS
+def test_mock_serves_a_recording(diagnose: Diagnose, number: int) -> None:
     argv = [sys.executable, "-m", "diagnoser", "mock", str(PREEMPTING), "--speed", str(SLOW)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = next(word for word in process.stdout.readline().split() if word.startswith("http://"))
         time.sleep(1.0)
         assert diagnose(url, *FAST).code in (1, 2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (130, "")
 
