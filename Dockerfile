@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # A small image of `diagnose`: built from the source with pinned versions, run without root, nothing writable but /data.
 ARG PYTHON=3.13.7-slim-bookworm
 
