@@ -12,6 +12,7 @@ from diagnoser.model import Fact
 from diagnoser.promql.alerts import Alert, Naming, alerts
 from diagnoser.promql.evaluate import Wanted, dialects
 from diagnoser.promql.groups import Group, groups
+from diagnoser.promql.names import families
 from diagnoser.promql.records import Record, duration_name
 from diagnoser.promql.text import duration
 from diagnoser.rulebook.rules import Rulebook
@@ -36,19 +37,19 @@ class Export:
 
 
 def files(book: Rulebook, export: Export, form: str = FORMATS[0]) -> dict[str, str]:
-    """File names and their text. For an operator one object holds both files."""
+    """File names and their text. For an operator one file holds an object a family, and one for all."""
     recording, alerting = _recording(book, export), _alerting(book, export)
     if form == "prometheus-operator":
-        found = {"diagnoser-prometheusrule.yaml": _resource([*recording, *alerting])}
+        found = {"diagnoser-prometheusrule.yaml": _resources([*recording, *alerting])}
     elif form == "mimir":
-        found = {"diagnoser-mimir.yaml": {"namespace": "diagnoser", "groups": [*recording, *alerting]}}
+        found = {"diagnoser-mimir.yaml": [{"namespace": "diagnoser", "groups": [*recording, *alerting]}]}
     else:
         found = {
-            RECORDING: {"groups": recording},
-            ALERTS: {"groups": alerting},
-            TESTS: _tests(alerts(book, _naming(export)), export),
+            RECORDING: [{"groups": recording}],
+            ALERTS: [{"groups": alerting}],
+            TESTS: [_tests(alerts(book, _naming(export)), export)],
         }
-    return {name: HEAD + _yaml(content) for name, content in found.items()}
+    return {name: HEAD + "---\n".join(map(_yaml, documents)) for name, documents in found.items()}
 
 
 def _naming(export: Export) -> Naming:
@@ -86,11 +87,20 @@ def _alert(alert: Alert) -> dict[str, Any]:
     }
 
 
-def _resource(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _resources(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The operator takes at most 512 KiB of rules in one object, and half of ours belongs to each family."""
+    objects: dict[str, list[Mapping[str, Any]]] = {}
+    for group in found:
+        family = next((one.name for one in families() if group["name"].startswith(f"diagnoser-{one.name}-")), "")
+        objects.setdefault(f"diagnoser-{family}".rstrip("-"), []).append(group)
+    return [_resource(name, groups) for name, groups in objects.items()]
+
+
+def _resource(name: str, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
-        "metadata": {"name": "diagnoser", "labels": {"app.kubernetes.io/name": "diagnoser"}},
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "diagnoser"}},
         "spec": {"groups": list(found)},
     }
 

@@ -76,11 +76,14 @@ def test_every_bottleneck_and_every_warning_has_an_alert() -> None:
 
 
 def test_for_an_operator_and_for_mimir(diagnose: Diagnose) -> None:
-    operator = yaml.safe_load(diagnose("rules", "export", "--format", "prometheus-operator").out)
-    assert operator["kind"] == "PrometheusRule" and operator["apiVersion"] == "monitoring.coreos.com/v1"
+    operator = list(yaml.safe_load_all(diagnose("rules", "export", "--format", "prometheus-operator").out))
+    assert {(one["kind"], one["apiVersion"]) for one in operator} == {("PrometheusRule", "monitoring.coreos.com/v1")}
+    assert [one["metadata"]["name"] for one in operator] == ["diagnoser-sglang", "diagnoser-vllm", "diagnoser"]
     mimir = yaml.safe_load(diagnose("rules", "export", "--format", "mimir").out)
     assert mimir["namespace"] == "diagnoser"
-    assert [group["name"] for group in mimir["groups"]] == [group["name"] for group in operator["spec"]["groups"]]
+    assert [group["name"] for group in mimir["groups"]] == [
+        group["name"] for one in operator for group in one["spec"]["groups"]
+    ]
     assert len({group["name"] for group in mimir["groups"]}) == len(mimir["groups"])
 
 
