@@ -56,8 +56,10 @@ def _more(checks: Sequence[CheckResult], row: Row, book: Rulebook) -> MoreL2:
     if found is not None:
         return MoreL2(Answer(found[0]), found[1].reason)
     missing = _missing(row, _MORE_NEEDS)
-    known = "whether prefixes that left it, or L1, are wanted again"
-    return MoreL2(Answer.UNKNOWN, f"{known}, cannot be seen" + (f" ({missing[0]})" if missing else ""))
+    said = "whether prefixes that left it, or L1, are wanted again, cannot be seen"
+    if missing:
+        said = f"whether prefixes that left it, or L1, are wanted again, cannot be seen ({missing[0]})"
+    return MoreL2(Answer.UNKNOWN, said)
 
 
 def _missing(row: Row, names: Sequence[str]) -> tuple[str, ...]:

@@ -185,7 +185,7 @@ class EngineId:
 
 
 NOT_IN_VERSION = "not in this version"
-"""How a reason in `Snapshot.missing` begins when a newer release exports the reading."""
+"""How a reason in `Snapshot.missing` begins when a newer release exports the reading (engines/normalise.py)."""
 
 
 @dataclass(frozen=True, slots=True)

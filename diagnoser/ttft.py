@@ -87,8 +87,9 @@ def _sentences(row: Row, answers: Mapping[str, CheckResult]) -> list[str]:
         for n in ("waiting_last_requests", "ttft_wait_estimate_seconds", "ttft_queue_age_estimate_seconds")
     )
     if waits and wait is not None and wait >= LAG_SECONDS:
-        head = f", and the head of the queue has waited about {seconds(age)}" if age else ""
-        out.append(f"Estimate: whoever arrives now waits about {seconds(wait)}{head}.")
+        now = f"whoever arrives now waits about {seconds(wait)}"
+        head = f"{now}, and the head of the queue has waited about {seconds(age)}" if age else now
+        out.append(f"Estimate: {head}.")
     for name in ("no_first_token", "tail_is_queue"):
         check = answers.get(name)
         if check is not None and check.answer is Answer.YES:

@@ -21,6 +21,7 @@ STAGES = {
     "outputs": EVERYBODY | {"rulebook"},
     "capacity": EVERYBODY,
     "whatif": EVERYBODY,
+    "language": EVERYBODY,
     "units": set(),
     "model": set(),
     "errors": set(),

@@ -27,10 +27,10 @@ def run(args: argparse.Namespace) -> int:
     name = args.id.strip()
     if name in LISTS:
         width = max(len(key) for key in known[name]) + 2
-        setup.write("".join(f"{key:<{width}}{entry[0]}\n" for key, entry in known[name].items()))
+        setup.write("".join(f"{key:<{width}}{entry.title}\n" for key, entry in known[name].items()))
         return 0
     found = [
-        f"{kind[:-1].replace('remedie', 'remedy')} {name}: {entries_of[name][0]}\n\n{entries_of[name][1]}"
+        f"{kind[:-1].replace('remedie', 'remedy')} {name}: {entries_of[name].title}\n\n{entries_of[name].text}"
         for kind, entries_of in known.items()
         if name in entries_of
     ]

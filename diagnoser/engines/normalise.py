@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from diagnoser.engines.base import HISTOGRAMS, READINGS, Alias
 from diagnoser.engines.page import Found, Reader, describe
 from diagnoser.engines.versions import Span
-from diagnoser.model import NOT_IN_VERSION, BadSeries, Reading
+from diagnoser.model import BadSeries, Reading
 from diagnoser.units import IMPOSSIBLE_RATIO
 
 Aliases = Mapping[str, Sequence[Alias]]
@@ -55,9 +55,10 @@ def _note_processes(reader: Reader, name: str, aliases: Sequence[Alias], used: A
         if len({sample.labels["pid"] for sample in series}) < 2:
             continue
         values = {sample.value for sample in series}
-        differ = f", which differ ({min(values):g} to {max(values):g})" if len(values) > 1 else ""
         instead = f"the highest is used for {name}" if alias == used else f"{used.metric} is used for {name}"
-        reason = f"one series per process{differ}; {instead}"
+        reason = f"one series per process; {instead}"
+        if len(values) > 1:
+            reason = f"one series per process, which differ ({min(values):g} to {max(values):g}); {instead}"
         found.bad.append(BadSeries(describe(alias, reader.scopes[alias.scope]), reason))
 
 
@@ -101,9 +102,10 @@ def why_missing(aliases: Sequence[Alias], span: Span, title: str) -> str:
     if any(alias.holds == "proven" for alias in aliases):
         return f"{newest.metric}: {newest.note} (this page is {shown})"
     if not possible and span.before(newest.since):
-        return f"{NOT_IN_VERSION}: {newest.metric} is first in {title} {newest.since}, this page is {shown}"
+        return f"not in this version: {newest.metric} is first in {title} {newest.since}, this page is {shown}"
     if not possible:
         return f"gone in this version: {newest.metric} was last in {title} {newest.until}, this page is {shown}"
     when = newest.note or "no sample yet, or left out of this page"
-    since = f", first in {title} {newest.since}" if newest.since else ""
-    return f"not on this page: {newest.metric}{since} ({when})"
+    if newest.since:
+        return f"not on this page: {newest.metric}, first in {title} {newest.since} ({when})"
+    return f"not on this page: {newest.metric} ({when})"

@@ -72,8 +72,10 @@ def _partial(used: float | None, capacity: float | None, ratio: float | None) ->
             return PoolState(None, used, reason=_NO_CAPACITY)
         rounded = abs(ratio * 100 - round(ratio * 100)) < _HUNDREDTH
         capacity = used / ratio
-        how = f", within {0.5 / ratio:.0f} % because the ratio is rounded" if rounded else ""
-        note = f"pool size is num_used_tokens / token_usage{how}"
+        note = "pool size is num_used_tokens / token_usage"
+        if rounded:
+            off = 0.5 / ratio
+            note = f"pool size is num_used_tokens / token_usage, within {off:.0f} % because the ratio is rounded"
         return _with_ranges(used, capacity, f"{note}; {_SPLIT}")
     if used is None:
         used = None if ratio is None else ratio * capacity

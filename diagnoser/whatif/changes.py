@@ -116,5 +116,7 @@ def _twice_l2(diagnosis: Diagnosis) -> WhatIf:
     reason = "admission counts tokens in L1; L2 holds copies, and every hit takes as much L1 as a miss"
     why = diagnosis.more_l2.reason if diagnosis.more_l2 is not None else ""
     shorter = diagnosis.more_l2 is not None and diagnosis.more_l2.answer == "yes"
-    more = f"; it may shorten prefill: {why}" if shorter and why else ""
-    return WhatIf("twice_l2", "twice the L2", False, f"no change in admission: {reason}{more}", queue="no change")
+    said = f"no change in admission: {reason}"
+    if shorter and why:
+        said = f"{said}; it may shorten prefill: {why}"
+    return WhatIf("twice_l2", "twice the L2", False, said, queue="no change")

@@ -24,6 +24,7 @@ from diagnoser.service.api import (
     timeline,
 )
 from diagnoser.service.api.jobs import Jobs
+from diagnoser.service.api.languages import LanguageLayer
 from diagnoser.service.api.security import Guard, GuardLayer
 from diagnoser.service.api.sse import Events
 from diagnoser.service.metrics import Metrics
@@ -49,6 +50,7 @@ def create_app(service: Service) -> FastAPI:
         app.include_router(module.router)
     problems.install(app, lambda path: strict.methods(app, path))
     openapi.describe(app)
+    app.add_middleware(LanguageLayer)
     app.add_middleware(GuardLayer, guard=app.state.guard)
     return app
 

@@ -15,11 +15,14 @@ from starlette.concurrency import run_in_threadpool
 from diagnoser.engines.base import FACTS
 from diagnoser.errors import FactsError
 from diagnoser.facts import facts_of
+from diagnoser.language import Language
+from diagnoser.language.diagnosis import in_language
 from diagnoser.live import Plan
 from diagnoser.outputs.contract import as_data
 from diagnoser.pipeline import diagnose
 from diagnoser.service.api import models, reach, views
 from diagnoser.service.api.jobs import work
+from diagnoser.service.api.languages import Asked, Heard
 from diagnoser.service.api.problems import Problem
 from diagnoser.stretch import with_what_if
 
@@ -42,10 +45,8 @@ Size = Annotated[
 Tokens = Annotated[str | None, Field(max_length=40, pattern=r"^[0-9]{1,12}(\.[0-9]{1,6})?[kKmM]?$", examples=["32K"])]
 
 
-class Wish(BaseModel):
+class Wish(Asked):
     """What to diagnose, and how."""
-
-    model_config = ConfigDict(extra="forbid")
 
     target: Annotated[
         str | None,
@@ -59,19 +60,22 @@ class Wish(BaseModel):
 
 
 @router.post("/diagnose", summary="An upload, or a live sample", openapi_extra=BODY)
-async def diagnosed(request: Request, wish: Annotated[Wish, Query()]) -> models.Diagnosed:
+async def diagnosed(request: Request, wish: Annotated[Wish, Query()], language: Heard) -> models.Diagnosed:
     """Send a page or a recording as the body, or name a `target`, which is then sampled for one window (at most 60 s).
 
     Of a recording the worst moment is diagnosed, with the verdicts of all others beside it.
     """
-    found = await (_uploaded(request, wish) if wish.target is None else _live(request, wish, wish.target))
+    if wish.target is None:
+        found = await _uploaded(request, wish, language)
+    else:
+        found = await _live(request, wish, wish.target, language)
     return models.Diagnosed.model_validate(found)
 
 
-async def _uploaded(request: Request, wish: Wish) -> dict[str, Any]:
+async def _uploaded(request: Request, wish: Wish, language: Language) -> dict[str, Any]:
     rules = [str(Path(folder).resolve()) for folder in views.service_of(request).config.rules]
     async with _kept(request) as path:
-        job = {"do": "diagnose", "path": str(path), "window": wish.window, "step": wish.step}
+        job = {"do": "diagnose", "path": str(path), "window": wish.window, "step": wish.step, "language": language}
         with request.app.state.jobs:  # only now: who sends slowly keeps no place
             return await work({**job, "facts": wish.fact, "rules": rules})
 
@@ -90,7 +94,7 @@ async def _kept(request: Request) -> AsyncIterator[Path]:
         yield path
 
 
-async def _live(request: Request, wish: Wish, target: str) -> dict[str, Any]:
+async def _live(request: Request, wish: Wish, target: str, language: Language) -> dict[str, Any]:
     service, window = views.service_of(request), min(wish.window, 60.0)
     try:
         facts, notes = facts_of([], wish.fact, FACTS)
@@ -100,7 +104,7 @@ async def _live(request: Request, wish: Wish, target: str) -> dict[str, Any]:
     with request.app.state.jobs:
         windows = await reach.sample(checked, Plan(window=window, interval=min(1.0, window / 10), facts=facts))
     found = await run_in_threadpool(diagnose, windows, service.book)
-    shown = [as_data(with_what_if(one, service.book)) for one in found]
+    shown = [as_data(in_language(with_what_if(one, service.book), language)) for one in found]
     return {"notes": notes, "diagnoses": shown, "timeline": []}
 
 

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, ConfigDict
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
+from diagnoser.language.diagnosis import in_language
 from diagnoser.outputs.contract import as_data
 from diagnoser.service.api import models, views
+from diagnoser.service.api.languages import Asked, Heard, Spoken
 from diagnoser.service.board import Entry
 from diagnoser.stretch import with_what_if
 
@@ -43,10 +44,8 @@ CAPACITY_FACTS = (
 )  # fmt: skip
 
 
-class Filter(BaseModel):
+class Filter(Asked):
     """Which engines. A repeated parameter means any of them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     bottleneck: list[models.Bottleneck] = []
     severity: list[models.Severity] = []
@@ -74,10 +73,10 @@ class Filter(BaseModel):
 
 
 @router.get("/engines", summary="The fleet, worst first", responses=NOT_MODIFIED, response_model=models.Engines)
-async def engines(request: Request, wanted: Annotated[Filter, Query()]) -> Response:
+async def engines(request: Request, wanted: Annotated[Filter, Query()], language: Heard) -> Response:
     """Every engine rank in a line. With `since` only those that changed, and who is still there."""
     service = views.service_of(request)
-    tag = views.etag(service, service.stats.last_evaluation_at)
+    tag = views.etag(service, language, service.stats.last_evaluation_at)
     if views.unchanged(request, tag):
         return views.not_modified(tag)
     matching, position = wanted.chosen(service.board.entries()), views.since(service, wanted.since)
@@ -86,7 +85,7 @@ async def engines(request: Request, wanted: Annotated[Filter, Query()]) -> Respo
         cursor=views.cursor(service),
         complete=position is None,
         ids=[entry.key.id for entry in matching],
-        engines=[views.engine(entry) for entry in shown],
+        engines=[views.engine(entry, language) for entry in shown],
     )
     return Response(found.model_dump_json(), media_type="application/json", headers=views.tagged(tag))
 
@@ -120,10 +119,10 @@ VERDICTS: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/verdicts", summary="Verdicts in full, worst first", response_class=Response, responses=VERDICTS)
-async def verdicts(request: Request, wanted: Annotated[VerdictFilter, Query()]) -> Response:
+async def verdicts(request: Request, wanted: Annotated[VerdictFilter, Query()], language: Heard) -> Response:
     """The output contract of every engine that matches, as `diagnose --format json` prints it."""
     service = views.service_of(request)
-    tag = views.etag(service, service.stats.last_evaluation_at)
+    tag = views.etag(service, language, service.stats.last_evaluation_at)
     if views.unchanged(request, tag):
         return views.not_modified(tag)
     matching, position = wanted.chosen(service.board.entries()), views.since(service, wanted.since)
@@ -133,7 +132,11 @@ async def verdicts(request: Request, wanted: Annotated[VerdictFilter, Query()]) 
         "complete": position is None and len(shown) == len(matching),
         "ids": [entry.key.id for entry in matching],
     }
-    return await run_in_threadpool(lambda: _json({**found, "verdicts": [as_data(e.diagnosis) for e in shown]}, tag))
+
+    def told() -> Response:
+        return _json({**found, "verdicts": [as_data(in_language(one.diagnosis, language)) for one in shown]}, tag)
+
+    return await run_in_threadpool(told)
 
 
 def _json(data: object, tag: str) -> Response:
@@ -146,23 +149,25 @@ def _json(data: object, tag: str) -> Response:
     response_class=Response,
     responses={**DIAGNOSIS, **NOT_MODIFIED},
 )
-async def verdict(request: Request, engine: EngineId) -> Response:
+async def verdict(request: Request, engine: EngineId, language: Spoken) -> Response:
     """The output contract of one engine rank, by the JSON Schema of the package."""
     service = views.service_of(request)
     entry = views.entry_of(service, engine)
-    tag = views.etag(service, entry.diagnosis.at)
-    return views.not_modified(tag) if views.unchanged(request, tag) else _json(as_data(entry.diagnosis), tag)
+    tag = views.etag(service, language, entry.diagnosis.at)
+    if views.unchanged(request, tag):
+        return views.not_modified(tag)
+    return _json(as_data(in_language(entry.diagnosis, language)), tag)
 
 
 @router.get("/engines/{engine:path}/checklist", summary="Questions, answers, evidence")
-async def checklist(request: Request, engine: EngineId) -> models.Checklist:
+async def checklist(request: Request, engine: EngineId, language: Spoken) -> models.Checklist:
     """The checklist of the present verdict; `id` of a check is at /api/v1/rules/checks/{id}."""
     entry = views.entry_of(views.service_of(request), engine)
-    data = as_data(entry.diagnosis)
+    data = as_data(in_language(entry.diagnosis, language))
     return models.Checklist(
         id=entry.key.id,
         at=data["at"],
-        headline=entry.diagnosis.verdict.headline,
+        headline=data["verdict"]["headline"],
         because=data["verdict"]["because"],
         checks=data["checks"],
         findings=data["findings"],
@@ -170,11 +175,11 @@ async def checklist(request: Request, engine: EngineId) -> models.Checklist:
 
 
 @router.get("/engines/{engine:path}/what-if", summary="What each change would bring")
-async def what_if(request: Request, engine: EngineId) -> models.WhatIfs:
+async def what_if(request: Request, engine: EngineId, language: Spoken) -> models.WhatIfs:
     """Also where no gate is closed; docs/forecast.md tells how far each prediction is off."""
     service = views.service_of(request)
     entry = views.entry_of(service, engine)
-    data = as_data(with_what_if(entry.diagnosis, service.book))
+    data = as_data(in_language(with_what_if(entry.diagnosis, service.book), language))
     load = {name: data["signals"][name] for name in views.LOAD if name in data["signals"]}
     return models.WhatIfs(
         id=entry.key.id,
@@ -186,10 +191,10 @@ async def what_if(request: Request, engine: EngineId) -> models.WhatIfs:
 
 
 @router.get("/engines/{engine:path}/capacity", summary="What one engine holds, and what its load asks for")
-async def capacity(request: Request, engine: EngineId) -> models.EngineCapacity:
+async def capacity(request: Request, engine: EngineId, language: Spoken) -> models.EngineCapacity:
     """The pool as it is, the facts it follows from, and the pool that the present load would need."""
     entry = views.entry_of(views.service_of(request), engine)
-    data = as_data(entry.diagnosis)
+    data = as_data(in_language(entry.diagnosis, language))
     return models.EngineCapacity(
         id=entry.key.id,
         at=data["at"],
@@ -202,14 +207,14 @@ async def capacity(request: Request, engine: EngineId) -> models.EngineCapacity:
 @router.get(
     "/engines/{engine:path}", summary="One engine in a line", responses=NOT_MODIFIED, response_model=models.Engine
 )
-async def one(request: Request, engine: EngineId) -> Response:
+async def one(request: Request, engine: EngineId, language: Spoken) -> Response:
     """The same as in the fleet."""
     service = views.service_of(request)
     entry = views.entry_of(service, engine)
-    tag = views.etag(service, entry.diagnosis.at)
+    tag = views.etag(service, language, entry.diagnosis.at)
     if views.unchanged(request, tag):
         return views.not_modified(tag)
-    return _json(views.engine(entry).model_dump(mode="json"), tag)
+    return _json(views.engine(entry, language).model_dump(mode="json"), tag)
 
 
 @router.get("/targets", summary="What is polled", tags=["service"])

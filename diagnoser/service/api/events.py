@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from diagnoser.service.api import sse
 from diagnoser.service.api.engines import Filter
+from diagnoser.service.api.languages import Heard
 
 router = APIRouter(prefix="/api/v1", tags=["engines"])
 EXAMPLE = (
@@ -33,10 +34,11 @@ class Wanted(Filter):
 async def events(
     request: Request,
     wanted: Annotated[Wanted, Query()],
+    language: Heard,
     last_event_id: Annotated[str, Header(max_length=60)] = "",
 ) -> sse.EventResponse:
     """First `fleet` (as GET /engines), then `verdict` for an engine that changed, `removed` for one that is gone, and
     `transition`. With `Last-Event-ID` only what was missed. A comment every 15 s shows that the stream lives.
     """
     state = request.app.state
-    return sse.respond(state.events, state.guard, wanted, last_event_id, wanted.seconds)
+    return sse.respond(state.events, state.guard, wanted, last_event_id, wanted.seconds, language)

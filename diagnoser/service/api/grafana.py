@@ -7,9 +7,11 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 
+from diagnoser.language import Language, told
 from diagnoser.service.api import models, views
 from diagnoser.service.api.engines import Text
 from diagnoser.service.api.grafanaquery import Fleet, Ranged, fleet_row, milliseconds, values
+from diagnoser.service.api.languages import Heard
 from diagnoser.service.api.problems import Problem
 from diagnoser.service.api.timeline import check_kept
 from diagnoser.service.board import Entry, Key
@@ -36,13 +38,13 @@ FLEET = _rows({"time": 1795976065000, "engine": models.ENGINE, "bottleneck": "l1
 
 
 @router.get("/fleet", summary="Fleet table, worst first", responses=FLEET)
-async def table(request: Request, wanted: Annotated[Fleet, Query()]) -> list[Row]:
+async def table(request: Request, wanted: Annotated[Fleet, Query()], language: Heard) -> list[Row]:
     """One row an engine rank, as it is now."""
-    return [_line(entry) for entry in wanted.chosen(views.service_of(request).board.entries())]
+    return [_line(entry, language) for entry in wanted.chosen(views.service_of(request).board.entries())]
 
 
-def _line(entry: Entry) -> Row:
-    shown = views.engine(entry)
+def _line(entry: Entry, language: Language) -> Row:
+    shown = views.engine(entry, language)
     row = fleet_row(entry)
     for name in ("used", "evictable", "available"):
         row[f"{name}_low_tokens"], row[f"{name}_high_tokens"] = _ends(getattr(shown.l1, name))
@@ -77,7 +79,7 @@ TIMELINE = _rows({"time": 1795976065000, "engine": models.ENGINE, "state": "l1",
 
 
 @router.get("/timeline", summary="Verdict timeline", responses=TIMELINE)
-async def timeline(request: Request, wanted: Annotated[Timeline, Query()]) -> list[Row]:
+async def timeline(request: Request, wanted: Annotated[Timeline, Query()], language: Heard) -> list[Row]:
     """For the state timeline panel; in the long form partition by `engine`."""
     service, (start, end, step) = views.service_of(request), wanted.spans
     keys, rows, wide = wanted.keys(service.board.entries()), [], dict[int, Row]()
@@ -90,7 +92,7 @@ async def timeline(request: Request, wanted: Annotated[Timeline, Query()]) -> li
         rows.append(
             {
                 "time": at, "engine": point.key.id, "state": point.bottleneck, "verdict": point.bottleneck + mode,
-                "severity": point.severity, "l2": point.l2, "headline": point.headline,
+                "severity": point.severity, "l2": point.l2, "headline": told(point.headline, language),
             }
         )  # fmt: skip
     return [wide[at] for at in sorted(wide)] if wanted.format == "wide" else rows
@@ -171,7 +173,7 @@ ANNOTATIONS = _rows(
 
 
 @router.get("/annotations", summary="Transitions as annotations", responses=ANNOTATIONS)
-async def transitions(request: Request, wanted: Annotated[Ranged, Query()]) -> list[Row]:
+async def transitions(request: Request, wanted: Annotated[Ranged, Query()], language: Heard) -> list[Row]:
     """`time`, `title`, `text`, `tags` (comma separated), `id`, as Grafana maps them."""
     service, (start, end, _) = views.service_of(request), wanted.spans
     keys = wanted.keys(service.board.entries())
@@ -179,7 +181,7 @@ async def transitions(request: Request, wanted: Annotated[Ranged, Query()]) -> l
     found = [] if keys == [] else await service.history.transitions(start, end, one)
     return [
         {
-            "time": milliseconds(each.at), "id": each.id, "engine": each.key.id, "text": each.headline,
+            "time": milliseconds(each.at), "id": each.id, "engine": each.key.id, "text": told(each.headline, language),
             "title": f"{each.key.id}: {each.before or 'new'} -> {each.after}",
             "tags": ",".join(filter(None, (each.after.partition("/")[0], each.severity, each.model))),
         }

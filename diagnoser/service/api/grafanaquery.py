@@ -11,6 +11,7 @@ from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from diagnoser.outputs.base import urgency
+from diagnoser.service.api.languages import Wish
 from diagnoser.service.api.timeline import MAX_POINTS, MAX_SECONDS
 from diagnoser.service.board import Entry, Key
 
@@ -59,6 +60,7 @@ class Fleet(BaseModel):
     rank: Values = []
     bottleneck: Values = []
     severity: Values = []
+    language: Wish = None
 
     def chosen(self, entries: Sequence[Entry]) -> list[Entry]:
         """Those of the entries that match."""

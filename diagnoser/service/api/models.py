@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from diagnoser.language import Language
+
 BOTTLENECKS = (
     "none", "l1", "slots", "prefill", "external", "l2_transfer", "stalled", "leak", "unknown", "unreachable",
 )  # fmt: skip
@@ -203,6 +205,14 @@ class Targets(Model):
     targets: list[Target]
 
 
+class RulePart(Model):
+    """A paragraph of an explanation."""
+
+    name: str
+    text: str
+    language: Annotated[Language, Field(description="Of its text.")]
+
+
 class Rule(Model):
     """One thing that has a name: a check, verdict, remedy, threshold, gate, signal or fact."""
 
@@ -210,6 +220,7 @@ class Rule(Model):
     id: str
     title: Annotated[str, Field(description="One line.")]
     text: Annotated[str, Field(description="The explanation, in lines; as `diagnose explain` prints it.")]
+    parts: Annotated[list[RulePart], Field(description="The same, a paragraph each.")]
 
 
 class RuleLine(Model):

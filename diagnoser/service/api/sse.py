@@ -16,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from diagnoser.language import Language
 from diagnoser.service.api import models, views
 from diagnoser.service.api.engines import Filter
 from diagnoser.service.api.problems import Problem
@@ -117,8 +118,9 @@ class Position:
 class Stream:
     """The events of one client, from its position on."""
 
-    def __init__(self, events: Events, wanted: Filter, last_id: str) -> None:
+    def __init__(self, events: Events, wanted: Filter, last_id: str, language: Language) -> None:
         self._events, self._service, self._wanted = events, events.service, wanted
+        self._language: Language = language
         self._position = Position.of(events.service, last_id)
 
     async def run(self, ends: float) -> AsyncIterator[str]:
@@ -142,7 +144,7 @@ class Stream:
             cursor=views.cursor(self._service),
             complete=complete,
             ids=[entry.key.id for entry in matching],
-            engines=[views.engine(entry) for entry in changed],
+            engines=[views.engine(entry, self._language) for entry in changed],
         )
         yield self._event("fleet", fleet)
         for one in missed:
@@ -161,7 +163,7 @@ class Stream:
         shown = changed + [e for e in matching if e.key.id in came and e not in changed]
         return [
             *(self._event("removed", Removed(id=name)) for name in sorted(gone)),
-            *(self._event("verdict", views.engine(entry)) for entry in shown),
+            *(self._event("verdict", views.engine(entry, self._language)) for entry in shown),
         ]
 
     async def _transitions(self) -> list[models.TransitionItem]:
@@ -175,7 +177,7 @@ class Stream:
         if not found or found[0].id > position.transition + 1:
             found = await self._service.history.transitions(0.0, FOREVER, None, position.transition, KEPT_TRANSITIONS)
         position.transition = max((one.id for one in found), default=events.newest)
-        return [views.transition(one) for one in found if self._concerns(one)]
+        return [views.transition(one, self._language) for one in found if self._concerns(one)]
 
     def _concerns(self, one: Transition) -> bool:
         wanted = self._wanted
@@ -227,8 +229,10 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-def respond(events: Events, guard: Guard, wanted: Filter, last_id: str, seconds: float | None) -> EventResponse:
+def respond(
+    events: Events, guard: Guard, wanted: Filter, last_id: str, seconds: float | None, language: Language
+) -> EventResponse:
     """The stream as an answer. Problem 503 if there are too many already."""
     if events.closing or events.clients >= guard.settings.max_events:
         raise Problem(503, "Too many clients read events already (web.max_events).", "busy", {"Retry-After": "10"})
-    return EventResponse(Stream(events, wanted, last_id), events, guard, seconds)
+    return EventResponse(Stream(events, wanted, last_id, language), events, guard, seconds)

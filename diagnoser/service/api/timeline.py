@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, WithJsonSchema, model_validator
+from pydantic import WithJsonSchema, model_validator
 
+from diagnoser.language import told
 from diagnoser.service.api import models, views
 from diagnoser.service.api.engines import EngineId, Text
+from diagnoser.service.api.languages import Asked, Heard
 from diagnoser.service.api.problems import Problem
 from diagnoser.service.board import Key
 from diagnoser.service.history import KEY_SIGNALS
@@ -25,10 +27,8 @@ Time = Annotated[float, Query(ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
 Signal = Annotated[Text, WithJsonSchema({"type": "string", "enum": list(KEY_SIGNALS)})]
 
 
-class Range(BaseModel):
+class Range(Asked):
     """From when to when, in unix seconds. Default: the hour until now."""
-
-    model_config = ConfigDict(extra="forbid")
 
     start: Time | None = None
     end: Time | None = None
@@ -84,7 +84,9 @@ class TransitionRange(Range):
 
 
 @router.get("/history/verdicts", summary="Verdicts over a range")
-async def verdicts(request: Request, wanted: Annotated[VerdictSteps, Query()]) -> models.VerdictHistory:
+async def verdicts(
+    request: Request, wanted: Annotated[VerdictSteps, Query()], language: Heard
+) -> models.VerdictHistory:
     """The worst verdict of each engine in each step that has one."""
     service, (start, end, step) = views.service_of(request), wanted.spans
     key = None if wanted.engine is None else Key.parse(wanted.engine)
@@ -93,7 +95,8 @@ async def verdicts(request: Request, wanted: Annotated[VerdictSteps, Query()]) -
         models.VerdictPoint.model_validate(
             {
                 "id": one.key.id, "at": one.at, "bottleneck": one.bottleneck, "mode": one.mode,
-                "severity": one.severity, "confidence": one.confidence, "l2": one.l2, "headline": one.headline,
+                "severity": one.severity, "confidence": one.confidence, "l2": one.l2,
+                "headline": told(one.headline, language),
             }
         )
         for one in points
@@ -123,11 +126,13 @@ async def signals(request: Request, engine: EngineId, wanted: Annotated[SignalSt
 
 
 @router.get("/transitions", summary="Changes of verdict")
-async def transitions(request: Request, wanted: Annotated[TransitionRange, Query()]) -> models.Transitions:
+async def transitions(
+    request: Request, wanted: Annotated[TransitionRange, Query()], language: Heard
+) -> models.Transitions:
     """In the order they happened. With `after` and no `start`: everything since that id."""
     service = views.service_of(request)
     key = None if wanted.engine is None else Key.parse(wanted.engine)
     start = 0.0 if wanted.after and wanted.start is None else wanted.since
     found = await service.history.transitions(start, wanted.until, key, wanted.after, wanted.limit)
     newest = max((one.id for one in found), default=wanted.after)
-    return models.Transitions(transitions=[views.transition(one) for one in found], next=newest)
+    return models.Transitions(transitions=[views.transition(one, language) for one in found], next=newest)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request
 from starlette.responses import Response
 
-from diagnoser.model import PoolState, Quantity, Range
+from diagnoser.language import Language, phrase, told
+from diagnoser.model import Diagnosis, PoolState, Quantity, Range
 from diagnoser.outputs.base import urgency
 from diagnoser.service.api import models
 from diagnoser.service.api.problems import Problem
@@ -71,28 +72,36 @@ def _ttft_p99(entry: Entry) -> list[float | None] | None:
     return [ttft.p99[0], number(ttft.p99[1])]
 
 
-def engine(entry: Entry) -> models.Engine:
+def engine(entry: Entry, language: Language) -> models.Engine:
     """One line of the fleet."""
     diagnosis, verdict, who = entry.diagnosis, entry.diagnosis.verdict, entry.diagnosis.engine
-    remedy = diagnosis.remedies[0] if diagnosis.remedies else None
     return models.Engine.model_construct(
         id=entry.key.id, target=who.target, rank=who.rank, family=who.family, version=who.version, model=who.model,
         bottleneck=verdict.bottleneck, mode=verdict.mode, severity=verdict.severity, confidence=verdict.confidence,
-        headline=verdict.headline, trend=verdict.trend, l2=verdict.l2.value, shares=dict(verdict.shares),
+        headline=told(verdict.headline, language), trend=verdict.trend,
+        l2=verdict.l2.value, shares=dict(verdict.shares),
         urgency=urgency(diagnosis), since=round(entry.since, 3), at=round(diagnosis.at, 3),
         window_seconds=diagnosis.window_seconds, l1=_pool_now(entry),
         waiting=signal(entry, "waiting_last_requests"), running=signal(entry, "running_mean_requests"),
-        ttft_p99=_ttft_p99(entry), first_remedy=f"{remedy.action}: {remedy.flag}" if remedy else None,
+        ttft_p99=_ttft_p99(entry), first_remedy=_first_remedy(diagnosis, language),
     )  # fmt: skip
 
 
-def transition(one: Transition) -> models.TransitionItem:
+def _first_remedy(diagnosis: Diagnosis, language: Language) -> str | None:
+    if not diagnosis.remedies:
+        return None
+    first = diagnosis.remedies[0]
+    return f"{told(first.action, language)}{phrase(': ', language, 'mark')}{told(first.flag, language)}"
+
+
+def transition(one: Transition, language: Language) -> models.TransitionItem:
     """A change of verdict."""
     return models.TransitionItem.model_validate(
         {
             "id": one.id, "engine": one.key.id, "target": one.key.target, "rank": one.key.rank,
             "at": round(one.at, 3), "before": one.before, "after": one.after, "severity_before": one.severity_before,
-            "severity": one.severity, "headline": one.headline, "model": one.model, "family": one.family,
+            "severity": one.severity, "headline": told(one.headline, language), "model": one.model,
+            "family": one.family,
         }
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from diagnoser.errors import DiagnoserError
 
 if TYPE_CHECKING:
+    from diagnoser.language import Language
     from diagnoser.model import Diagnosis
 
 MEMORY_BYTES = 2 * 2**30
@@ -67,14 +68,15 @@ def diagnosed(job: Mapping[str, Any]) -> dict[str, Any]:
     with path.open("rb") as stream:
         head = stream.read(512)
     archive = head.startswith(ARCHIVES) or head[257:262] == b"ustar"
-    found = _recording(path, book, facts, job) if archive else _page(path, book, facts)
+    found = _recording(path, book, facts, job) if archive else _page(path, book, facts, job["language"])
     return {**found, "notes": [*notes, *found["notes"]]}
 
 
-def _page(path: Path, book: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _page(path: Path, book: Any, facts: Mapping[str, Any], language: Language) -> dict[str, Any]:
     import time
 
     from diagnoser.errors import RecordingError
+    from diagnoser.language.diagnosis import in_language
     from diagnoser.model import Target
     from diagnoser.outputs.contract import as_data
     from diagnoser.pipeline import History, diagnose, wanted_metrics
@@ -90,7 +92,7 @@ def _page(path: Path, book: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     history.add(scrape)
     found = diagnose(history.windows(at, 1.0), book)
     note = "one page has no rates, so the closed gate cannot be named: upload a recording of half a minute"
-    return {"notes": [note], "diagnoses": [as_data(one) for one in found], "timeline": []}
+    return {"notes": [note], "diagnoses": [as_data(in_language(one, language)) for one in found], "timeline": []}
 
 
 def _recording(path: Path, book: Any, facts: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,6 +100,8 @@ def _recording(path: Path, book: Any, facts: Mapping[str, Any], job: Mapping[str
 
     recording = open_recording(path, MAX_UNPACKED_BYTES)
     # Only now: they take a second to import, which a wrong upload need not wait for.
+    from diagnoser.language import told
+    from diagnoser.language.diagnosis import in_language
     from diagnoser.outputs.base import badness, moment
     from diagnoser.outputs.contract import as_data
     from diagnoser.replay import replay, span
@@ -113,11 +117,11 @@ def _recording(path: Path, book: Any, facts: Mapping[str, Any], job: Mapping[str
         if now >= bad:
             worst, bad = diagnoses, now
     timeline = [
-        {"at": round(m.at, 3), "target": m.target, "rank": m.rank, "bottleneck": m.bottleneck, "headline": m.headline,
-         "urgency": m.urgency}
+        {"at": round(m.at, 3), "target": m.target, "rank": m.rank, "bottleneck": m.bottleneck,
+         "headline": told(m.headline, job["language"]), "urgency": m.urgency}
         for m in moments
     ]  # fmt: skip
-    shown = [as_data(with_what_if(one, book)) for one in worst]
+    shown = [as_data(in_language(with_what_if(one, book), job["language"])) for one in worst]
     return {"notes": list(recording.warnings), "diagnoses": shown, "timeline": timeline}
 
 
