@@ -18,12 +18,26 @@ from boards.panels import (
     linked,
     number,
     painted,
+    plain,
     rows,
     states,
     transformed,
 )
 from boards.promql import Query, l2_code, raw, recorded, service, verdict_code
-from boards.words import BLUE, DOCS, ORANGE, PURPLE, YELLOW, answers, book, bottlenecks, checks, l2_states, severities
+from boards.words import (
+    BLUE,
+    DOCS,
+    ORANGE,
+    PURPLE,
+    SIGNS,
+    YELLOW,
+    answers,
+    book,
+    bottlenecks,
+    checks,
+    l2_states,
+    severities,
+)
 
 SHOWN = ("checklist", "look-alike", "finding")
 """Kinds of checks in the table; those of kind data only feed others."""
@@ -51,12 +65,15 @@ def top() -> Iterator[Panel]:
     words = f"The closed gate. Every verdict is explained in {DOCS}/verdicts.md."
     yield finished(number(now, "none", bottlenecks()), "Verdict", words, (4, 4))
     for label, words in (
-        ("mode", "How the gate is closed, such as preempting or reservation; empty if there is one way only."),
+        ("mode", "How the gate is closed, such as preempting or reservation; - if there is one way only."),
         ("severity", "critical: closed for most of the window, or nothing moves."),
         ("confidence", "high: direct evidence, and every look-alike excluded."),
     ):
         query = Query(f"max by ({label}) ({recorded('verdict')})", instant=True, table=True)
-        yield finished(number([query], "none", severities(), label), label.capitalize(), words, (3, 4))
+        made = number([query], "none", severities() if label == "severity" else (), label)
+        if label != "severity":
+            plain(made)
+        yield finished(made.no_value("-") if label == "mode" else made, label.capitalize(), words, (3, 4))
     words = f"State of the host tier, {DOCS}/l2.md. Only idle_space means that it is known to be half empty."
     yield finished(number([Query(l2_code("instance, rank"), instant=True)], "none", l2_states()), "L2", words, (4, 4))
     blocked = number([Query(f"max({recorded('blocked_ratio')})", instant=True)], "percentunit")
@@ -88,7 +105,7 @@ def waiting() -> Panel:
     queries = [Query(reasons, "{{reason}}"), Query(whole, "queue")]
     queries += [Query(f"max({raw('sglang', metric)})", name) for metric, name in QUEUES.items()]
     made = painted(
-        lines(queries, "short", stacked=True),
+        lines(queries, "short", "requests", stacked=True),
         {"capacity": ORANGE, "queue": ORANGE, "deferred": PURPLE, "grammar": YELLOW},
     )
     words = (
@@ -107,7 +124,7 @@ def running() -> Panel:
         Query(f"max({recorded('running_top_requests')})", "most within the window"),
         Query(f"max({service('slots_limit')})", "slot limit"),
     ]
-    made = painted(lines(queries, "short"), {"running": BLUE, "most within the window": "light-blue"})
+    made = painted(lines(queries, "short", "requests"), {"running": BLUE, "most within the window": "light-blue"})
     words = (
         "Running requests, and max_num_seqs or max_running_requests where the service knows it (no page has it: it is "
         "read from the engine or given as a fact). A flat top alone proves no limit: equal requests in a full pool are"
@@ -145,5 +162,6 @@ def _checks(made: Panel, title: str, words: str) -> Panel:
         "indexByName": {"Value": 0, "check": 1},
     }
     column(transformed(made, organize=organize), "check", mappings=checks())
+    column(made, "answer", custom_width=110)
     linked(made, "check", "What it asks and why", f"{DOCS}/checks/${{__value.raw}}.md")
-    return finished(coloured(made, "answer", answers()), title, words, (12, 14))
+    return finished(coloured(made, "answer", answers(SIGNS)), title, words, (12, 14))

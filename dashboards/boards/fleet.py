@@ -15,10 +15,12 @@ from boards.panels import (
     lines,
     number,
     painted,
+    plain,
+    ranked,
     states,
 )
 from boards.promql import Query, recorded, verdict_code
-from boards.words import COLOURS, DOCS, answers, book, bottlenecks
+from boards.words import COLOURS, DOCS, L2_COLOURS, L2_NAMES, answers, book, bottlenecks
 from boards.worst import worst
 
 NAME = "{{instance}}/{{rank}}"
@@ -38,7 +40,7 @@ def _top() -> Iterator[Panel]:
 
     alarm, warn = ((None, "green"), (1, "red")), ((None, "green"), (1, "orange"))
     verdict = recorded("verdict")
-    yield tell("Engine ranks", "Ranks with a recorded verdict.", f"count({verdict})")
+    yield plain(tell("Engine ranks", "Ranks with a recorded verdict.", f"count({verdict})"))
     critical = recorded("verdict", 'severity="critical"')
     yield tell("Critical", "Ranks whose verdict is critical.", f"count({critical}) or vector(0)", alarm)
     l1 = recorded("verdict", 'bottleneck="l1"')
@@ -69,14 +71,17 @@ def _counts() -> Iterator[Panel]:
         "The same over time. Many ranks that change together have a common cause: arrivals, a rollout, a shared tier."
     )
     yield finished(
-        painted(lines([Query(verdict, "{{bottleneck}}")], "short", stacked=True), COLOURS),
+        painted(lines([Query(verdict, "{{bottleneck}}")], "short", "ranks", stacked=True), COLOURS),
         "Ranks by bottleneck over time",
         words,
         (10, 8),
     )
     states_now = f"count by (state) ({recorded('l2_state')})"
     words = "States of host tiers. Only idle_space means that L2 is known to be half empty."
-    yield finished(bars([Query(states_now, "{{state}}", instant=True)], "short"), "Ranks by L2 state", words, (6, 8))
+    untold = f"count({recorded('verdict')} unless on (job, model, instance, rank) {recorded('l2_state')})"
+    queries = [Query(states_now, "{{state}}", instant=True), Query(untold, "unknown", instant=True)]
+    made = painted(bars(queries, "short"), L2_COLOURS, L2_NAMES)
+    yield finished(made, "Ranks by L2 state", words, (6, 8))
 
 
 def _imbalance() -> Iterator[Panel]:
@@ -100,7 +105,11 @@ def _imbalance() -> Iterator[Panel]:
     words = "Running requests of the busiest rank over the mean, of each model: 1 is even."
     steps = ((None, "green"), (1 + book().number("peer_running_lead"), "orange"))
     yield finished(
-        lines([Query(over, "{{model}} {{job}}")], "short"), "Running: busiest over mean", words, (8, 8), steps
+        lines([Query(over, "{{model}} {{job}}")], "short", "times the mean"),
+        "Running: busiest over mean",
+        words,
+        (8, 8),
+        steps,
     )
     hot = recorded("check", 'check="hot_rank"')
     hot = f"max by (job, model, instance, rank) ({hot})"
@@ -110,13 +119,14 @@ def _imbalance() -> Iterator[Panel]:
 
 def _load() -> Iterator[Panel]:
     yield "Load"
-    for title, what, unit, words in (
-        ("Waiting", "waiting_last_requests", "short", "Requests waiting, the ten longest queues."),
+    for title, what, unit, axis, words in (
+        ("Waiting", "waiting_last_requests", "short", "requests", "Requests waiting, the ten longest queues."),
         (
             "KV space held",
             "l1_used_ratio_last",
             "percentunit",
+            "",
             "Held part of the KV pool, the ten fullest. High usage alone is no bottleneck.",
         ),
     ):
-        yield finished(lines([Query(f"topk(10, {recorded(what)})", NAME)], unit), title, words, (12, 8))
+        yield finished(ranked(lines([Query(f"topk(10, {recorded(what)})", NAME)], unit, axis)), title, words, (12, 8))

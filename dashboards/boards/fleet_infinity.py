@@ -11,8 +11,22 @@ from grafana_foundation_sdk.models.dashboard import AnnotationQuery, Dashboard, 
 
 from boards.frame import ALL, INFINITY, board
 from boards.infinity import RANGE, SOURCE, Rows, chosen, options
-from boards.panels import Panel, bars, coloured, column, finished, linked, number, painted, rows, states, transformed
-from boards.words import COLOURS, DOCS, bottlenecks, l2_states, severities, texts
+from boards.panels import (
+    Panel,
+    bars,
+    coloured,
+    column,
+    finished,
+    hidden,
+    linked,
+    number,
+    painted,
+    plain,
+    rows,
+    states,
+    transformed,
+)
+from boards.words import COLOURS, DOCS, L2_COLOURS, L2_NAMES, bottlenecks, l2_states, texts
 from boards.words import URGENCY as _URGENCY
 from boards.worst import COLUMNS
 
@@ -78,8 +92,9 @@ def _top() -> Iterator[Panel]:
     ):
         made = number([Rows("fleet", {"engine": "string"}, {**chosen(), **more})], "short").no_value("0")
         made.reduce_options(common.ReduceDataOptions().calcs(["count"]).fields("/^engine$/"))
-        steps = ((None, "green"), (1, "blue" if not more else "orange"))
-        yield _panel(made, title, words, (6, 3), steps)
+        alarm = "red" if title == "Critical" else "orange"
+        shown = _panel(made, title, words, (6, 3), ((None, "green"), (1, alarm)))
+        yield shown if more else plain(shown)
 
 
 def timeline() -> Panel:
@@ -96,7 +111,7 @@ def timeline() -> Panel:
 _TIME = {"conversions": [{"targetField": "time", "destinationType": "time"}], "fields": {}}
 NAMES = {
     "ttft_p99_low_seconds": COLUMNS["Value #E"], "ttft_p99_high_seconds": COLUMNS["Value #F"], "l2": "L2",
-    "used_low_tokens": "used, at least", "used_high_tokens": "used, at most", "capacity_tokens": "capacity",
+    "used_low_tokens": "KV held, at least", "used_high_tokens": "KV held, at most", "capacity_tokens": "KV pool",
 }  # fmt: skip
 
 
@@ -105,11 +120,16 @@ def worst() -> Panel:
     made = transformed(rows([Rows("fleet", FLEET, chosen())], "urgency"), organize={"renameByName": NAMES})
     coloured(made, "urgency", texts(URGENCY))
     coloured(made, "bottleneck", bottlenecks())
-    coloured(made, "severity", severities())
     coloured(made, "L2", l2_states())
-    column(made, "blocked", unit="percentunit", min=0, max=1, custom_cell_options={"type": "gauge", "mode": "basic"})
+    gauge = {"type": "gauge", "mode": "basic"}
+    column(made, "blocked", unit="percentunit", decimals=0, min=0, max=1, custom_cell_options=gauge)
+    for name in ("KV held, at least", "KV held, at most", "KV pool"):
+        column(made, name, unit="short")
+    column(made, "running", decimals=0)
+    column(made, "since", unit="dateTimeFromNow")
+    hidden(made, "severity")
     for name in (COLUMNS["Value #E"], COLUMNS["Value #F"]):
-        column(made, name, unit="s", decimals=1)
+        column(made, name, unit="s")
     linked(made, "bottleneck", "What it means", f"{DOCS}/verdicts.md")
     words = (
         "One line a rank, the most urgent first, with the first remedy. A number with a range has two columns: at "
@@ -129,8 +149,9 @@ def _counts() -> Iterator[Panel]:
         ("Ranks by L2 state", "States of host tiers. Only idle_space means that L2 is known to be half empty.", "l2"),
     ):
         made = bars([Rows("fleet", {by: "string", "engine": "string"}, chosen())], "short")
-        transformed(made, groupBy=_grouped(by, engine=["count"]), rowsToFields={})
-        yield _panel(painted(made, COLOURS if by == "bottleneck" else {}), title, words, (6, 8))
+        transformed(made, groupBy=_grouped(by, engine=["count"]), transpose={})
+        shown = painted(made, COLOURS) if by == "bottleneck" else painted(made, L2_COLOURS, L2_NAMES)
+        yield _panel(shown, title, words, (6, 8))
 
 
 def _imbalance() -> Iterator[Panel]:
@@ -138,10 +159,17 @@ def _imbalance() -> Iterator[Panel]:
         name: FLEET[name] for name in ("model", "waiting", "running", "blocked", "used_low_tokens", "used_high_tokens")
     }
     ends = {"waiting": ["min", "max"], "running": ["min", "max"], "blocked": ["min", "max"]}
-    made = rows([Rows("fleet", columns, chosen())], "blocked (max)")
-    transformed(made, groupBy=_grouped("model", **ends, used_low_tokens=["min"], used_high_tokens=["max"]))
-    for name in ("blocked (min)", "blocked (max)"):
-        column(made, name, unit="percentunit")
+    made = rows([Rows("fleet", columns, chosen())], "blocked, most")
+    names = {f"{name} ({end})": f"{name}, {word}" for name in ends for end, word in (("min", "least"), ("max", "most"))}
+    names |= {"used_low_tokens (min)": "KV held, least", "used_high_tokens (max)": "KV held, most"}
+    grouped = _grouped("model", **ends, used_low_tokens=["min"], used_high_tokens=["max"])
+    transformed(made, groupBy=grouped, organize={"renameByName": names})
+    for name in ("blocked, least", "blocked, most"):
+        column(made, name, unit="percentunit", decimals=0)
+    for name in ("running, least", "running, most"):
+        column(made, name, decimals=0)
+    for name in ("KV held, least", "KV held, most"):
+        column(made, name, unit="short")
     words = (
         "Smallest and largest of each model's ranks. Far apart while somebody waits: requests are not spread by what "
         "is free."

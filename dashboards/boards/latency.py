@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from boards.ledgers import Size
 from boards.panels import CALM, Panel, band, column, finished, lines, painted
-from boards.promql import Query, edge, of_family, rate, recorded
-from boards.words import BLUE, GREEN, GREY, ORANGE, RED
+from boards.promql import Query, edge, lower, of_family, rate, recorded
+from boards.words import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 
 
 def ttft(size: Size, target: float) -> Panel:
@@ -16,8 +16,8 @@ def ttft(size: Size, target: float) -> Panel:
         for upper, word in ((False, "least"), (True, "most"))
     ]
     queries += [
-        Query(f"max({recorded(f'ttft_p99_{end}_seconds')})", f"P99, at {word}")
-        for end, word in (("low", "least"), ("high", "most"))
+        Query(lower(f"max({recorded('ttft_p99_low_seconds')})"), "P99, at least"),
+        Query(f"max({recorded('ttft_p99_high_seconds')})", "P99, at most"),
     ]
     queries += [Query(f"max({of_family(family, 'queue_share_ratio')})", "queue share") for family in ("vllm", "sglang")]
     made = lines(queries, "s")
@@ -30,12 +30,14 @@ def ttft(size: Size, target: float) -> Panel:
         made,
         "queue share",
         unit="percentunit",
+        decimals=0,
         min=0,
         max=1,
         custom_axis_placement="right",
+        custom_axis_label="",
         custom_line_style={"fill": "dot", "dash": [2, 4]},
     )
-    painted(made, {"queue share": RED})
+    painted(made.no_value("No first token in the window"), {"queue share": RED})
     words = (
         "Time to first token. A histogram only tells the bucket that a percentile lies in: bands, not lines. Dotted, "
         "right axis: the part of it spent waiting. Requests that gave up before a first token are in none of it."
@@ -45,16 +47,21 @@ def ttft(size: Size, target: float) -> Panel:
 
 def hits(size: Size) -> Panel:
     """Prompt tokens by where they were found."""
-    queries = [
-        Query(f"max by (source) ({rate('vllm', 'prompt_tokens_by_source_total')})", "{{source}}"),
-        Query(f"max by (mode) ({rate('sglang', 'prefill_effective_tokens_total')})", "{{mode}}"),
-    ]
-    computed, device, host, other = GREY, GREEN, BLUE, "purple"
-    made = painted(
-        lines(queries, "short", stacked=True),
-        {"local_compute": computed, "input": computed, "local_cache_hit": device, "device_hit": device,
-         "external_kv_transfer": host, "host_hit": host, "storage_hit": other},
+    told = (
+        ("computed", GREY, "local_compute", "input"), ("from L1", GREEN, "local_cache_hit", "device_hit"),
+        ("from L2", BLUE, "external_kv_transfer", "host_hit"), ("from below L2", PURPLE, "", "storage_hit"),
     )  # fmt: skip
+    queries = []
+    for name, _, source, mode in told:
+        if source:
+            found = rate("vllm", "prompt_tokens_by_source_total", f'source="{source}"')
+            queries.append(Query(f"max({found})", name))
+        found = rate("sglang", "prefill_effective_tokens_total", f'mode="{mode}"')
+        queries.append(Query(f"max({found})", name))
+    made = painted(
+        lines(queries, "short", "tokens a second", stacked=True), {name: colour for name, colour, *_ in told}
+    )
+    made.no_value("This release does not tell where prompt tokens were found")
     words = (
         "Prompt tokens a second: computed (local_compute, input), found in L1 (local_cache_hit, device_hit), found in "
         "L2 (external_kv_transfer, host_hit) or below (storage_hit). This is all that L2 can give: prefill that is not"

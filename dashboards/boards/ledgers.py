@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boards.panels import Panel, band, column, finished, limit, lines, painted
 from boards.promql import Query, of_family, rate, raw, recorded, service
-from boards.words import BLUE, GATES, GREEN, GREY, RED, YELLOW
+from boards.words import BLUE, GATES, GREEN, GREY, ORANGE, RED, YELLOW
 
 Size = tuple[int, int]
 CAPACITY = Query(f"max({recorded('l1_capacity_tokens')})", "capacity")
@@ -23,8 +23,8 @@ def pool(size: Size) -> Panel:
     queries += [
         Query(f"{old} unless {told}", "used"),
         Query(f"({total} - {old}) unless {told}", UNTOLD),
-        Query(f"{usage} * {capacity}", "used"),
-        Query(f"(1 - {usage}) * {capacity}", UNTOLD),
+        Query(f"round({usage} * {capacity})", "used"),
+        Query(f"round((1 - {usage}) * {capacity})", UNTOLD),
         CAPACITY,
     ]
     words = (
@@ -32,7 +32,7 @@ def pool(size: Size) -> Panel:
         "available: free. vLLM, and SGLang before 0.5.11, do not tell evictable from available: each of the two lies "
         "between 0 and all of that area."
     )
-    made = limit(painted(lines(queries, "short", stacked=True), STATES), "capacity")
+    made = limit(painted(lines(queries, "short", "tokens", stacked=True), STATES), "capacity")
     return finished(made, "L1: the KV pool", words, size)
 
 
@@ -43,7 +43,7 @@ def ranges(size: Size) -> Panel:
         for state in ("evictable", "available")
         for bound, word in (("low", "least"), ("high", "most"))
     ]
-    made = lines(queries, "short")
+    made = lines(queries, "short", "tokens").no_value("Needs diagnose serve among the scrape targets")
     for state, colour in (("evictable", YELLOW), ("available", GREEN)):
         painted(
             band(made, f"{state}, at least", f"{state}, at most"),
@@ -66,8 +66,18 @@ def resident(size: Size) -> Panel:
         Query(total, "capacity"),
         Query(upper, "resident, at most"),
     ]
-    made = painted(lines(queries, "short", stacked=True), {"resident": BLUE, "free": GREEN, "resident, at most": BLUE})
-    column(limit(made, "capacity"), "resident, at most", unit="percentunit", max=1, custom_axis_placement="right")
+    made = painted(
+        lines(queries, "short", "tokens", stacked=True), {"resident": BLUE, "free": GREEN, "resident, at most": BLUE}
+    )
+    column(
+        limit(made.no_value("No host tier, or none whose metrics tell what it holds"), "capacity"),
+        "resident, at most",
+        unit="percentunit",
+        decimals=0,
+        max=1,
+        custom_axis_placement="right",
+        custom_axis_label="part of the tier",
+    )
     words = (
         "The host tier. SGLang's HiCache tells what is resident, in tokens. vLLM exports no residency: what was ever "
         "stored gives an upper bound, as a part of the tier; the truth lies anywhere below it. Its gauge "
@@ -85,15 +95,17 @@ def traffic(size: Size) -> Panel:
         Query(f"max({rate('sglang', 'hicache_backup_tokens_total')})", "stored, tokens"),
         Query(f"max by (reason) ({rate('sglang', 'hicache_dropped_tokens_total')})", "dropped, {{reason}}"),
     ]
-    made = lines(queries, "short")
+    made = lines(queries, "short", "tokens a second").no_value("No host tier, or none whose metrics tell its traffic")
     for name in ("loaded, bytes", "stored, bytes"):
-        column(made, name, unit="Bps")
+        column(made, name, unit="Bps", custom_axis_label="")
     colours = {"loaded, bytes": BLUE, "loaded, tokens": BLUE, "stored, bytes": GREY, "stored, tokens": GREY}
     words = (
         "Between L1 and L2, a second: vLLM in bytes, SGLang in tokens. Loads shorten prefill. They free no KV space: a"
         " hit in L2 takes as much of L1 as a miss. Dropped means thrown out of L2 or never stored, for lack of room."
     )
-    return finished(painted(made, colours), "L2: traffic", words, size)
+    dropped = {"dropped, host_pressure": RED, "dropped, write_through_unbacked_eviction": ORANGE}
+    names = dict(zip(dropped, ("dropped, no room in L2", "dropped, not stored in time"), strict=True))
+    return finished(painted(painted(made, colours), dropped, names), "L2: traffic", words, size)
 
 
 def preemptions(size: Size) -> Panel:
@@ -107,6 +119,7 @@ def preemptions(size: Size) -> Panel:
         "a counter that exists from the first one on)."
     )
     made = painted(lines(queries, "reqps"), {"preempted": RED, "retracted": RED})
+    made.no_value("None so far: SGLang's counter exists from the first one on")
     return finished(made, "Preemptions", words, size, ((None, "green"), (0.01, "red")))
 
 

@@ -44,25 +44,45 @@ def asked(panel: Panel, queries: Sequence[Query]) -> Panel:
     return panel
 
 
-def lines(queries: Sequence[Query], unit: str, stacked: bool = False, top: float | None = None) -> Panel:
-    """Time series, stacked as areas or as lines."""
-    made = timeseries.Panel().unit(unit).min(0).line_width(1).fill_opacity(55 if stacked else 5)
+def lines(
+    queries: Sequence[Query], unit: str, axis: str = "", stacked: bool = False, top: float | None = None
+) -> Panel:
+    """Time series, stacked as areas or as lines; `axis` says what is counted where the unit does not."""
+    made = timeseries.Panel().unit(unit).min(0).line_width(1).fill_opacity(55 if stacked else 5).axis_label(axis)
+    if unit == "percentunit":
+        made.decimals(0)
     made.show_points(kinds.VisibilityMode.NEVER).line_interpolation(kinds.LineInterpolation.STEP_AFTER)
     mode = kinds.StackingMode.NORMAL if stacked else kinds.StackingMode.NONE
     made.stacking(common.StackingConfig().mode(mode).group("A"))
-    made.legend(
-        common.VizLegendOptions().show_legend(True).placement(kinds.LegendPlacement.BOTTOM).calcs(["lastNotNull"])
-    )
-    made.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI))
+    made.legend(_legend(kinds.LegendDisplayMode.LIST, kinds.LegendPlacement.BOTTOM))
+    made.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI).sort(kinds.SortOrder.NONE))
     return asked(made if top is None else made.max(top), queries)
+
+
+def _legend(mode: kinds.LegendDisplayMode, place: kinds.LegendPlacement) -> common.VizLegendOptions:
+    return common.VizLegendOptions().show_legend(True).display_mode(mode).placement(place).calcs(["lastNotNull"])
+
+
+def ranked(panel: Panel) -> Panel:
+    """Many lines: the legend is a table with the largest on top, and so is what the pointer shows."""
+    panel.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI).sort(kinds.SortOrder.DESCENDING))
+    legend = _legend(kinds.LegendDisplayMode.TABLE, kinds.LegendPlacement.RIGHT)
+    return panel.legend(legend.sort_by("Last *").sort_desc(True))
 
 
 def number(queries: Sequence[Query], unit: str, mappings: Sequence[ValueMapping] = (), field: str = "") -> Panel:
     """A large number, or the text of a label named `field`."""
     made = stat.Panel().unit(unit).mappings(list(mappings)).color_mode(kinds.BigValueColorMode.BACKGROUND)
-    made.graph_mode(kinds.BigValueGraphMode.NONE).no_value("unknown")
+    made.graph_mode(kinds.BigValueGraphMode.NONE).no_value("unknown").text_mode(kinds.BigValueTextMode.VALUE)
+    if unit == "percentunit":
+        made.decimals(0)
     made.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields(f"/^{field}$/" if field else ""))
     return asked(made, queries)
+
+
+def plain(panel: Panel) -> Panel:
+    """A number that is neither good nor bad: without a colour."""
+    return panel.color_mode(kinds.BigValueColorMode.NONE)
 
 
 def states(queries: Sequence[Query], mappings: Sequence[ValueMapping]) -> Panel:
@@ -110,10 +130,18 @@ def coloured(panel: Panel, name: str, mappings: Sequence[ValueMapping]) -> Panel
     return column(panel, name, mappings=list(mappings), custom_cell_options={"type": "color-background"})
 
 
-def painted(panel: Panel, colours: dict[str, str]) -> Panel:
-    """Fixed colours of series, by name."""
+def painted(panel: Panel, colours: dict[str, str], names: dict[str, str] | None = None) -> Panel:
+    """Fixed colours of series, by name; and what they are called instead of their labels."""
     for name, colour in colours.items():
-        column(panel, name, color=FieldColor().mode(FieldColorModeId.FIXED).fixed_color(colour).build())
+        called = {"display_name": names[name]} if names and name in names else {}
+        column(panel, name, color=FieldColor().mode(FieldColorModeId.FIXED).fixed_color(colour).build(), **called)
+    return panel
+
+
+def hidden(panel: Panel, *names: str) -> Panel:
+    """Columns that only links read."""
+    for name in names:
+        column(panel, name, custom_hidden=True)
     return panel
 
 

@@ -95,4 +95,10 @@ def edge(family: str, quantile: float, upper: bool) -> str:
     bucket = f"sum by (le) (increase({raw(family, 'time_to_first_token_seconds_bucket')}[{WINDOW}]))"
     count = f"sum(increase({raw(family, 'time_to_first_token_seconds_count')}[{WINDOW}])) > 0"
     reached = f"{bucket} >= bool on () group_left () ({quantile:g} * ({count}))"
-    return f"histogram_quantile({'1' if upper else '1e-18'}, {reached})"
+    found = f"histogram_quantile({'1' if upper else '1e-18'}, {reached})"
+    return found if upper else lower(found)
+
+
+def lower(expr: str) -> str:
+    """The lower edge of the first bucket is 0, and not the 1e-19 that the quantile makes of it."""
+    return f"round({expr}, 1e-06)"

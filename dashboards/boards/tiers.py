@@ -8,9 +8,9 @@ from grafana_foundation_sdk.models.dashboard import Dashboard, ValueMapping
 
 from boards import latency, ledgers
 from boards.frame import TIERS, Bottlenecks, board, variables
-from boards.panels import Panel, finished, number, states
+from boards.panels import Panel, finished, number, plain, states
 from boards.promql import Query, l2_code, recorded, verdict_code
-from boards.words import BLUE, DOCS, GREY, answers, book, bottlenecks, l2_states, texts
+from boards.words import BLUE, DOCS, GREY, SIGNS, answers, book, bottlenecks, l2_states, texts
 
 QUESTIONS = {
     "kv_space_closed": "Is KV space the closed gate?", "l2_idle": "Is L2 idle?",
@@ -45,14 +45,17 @@ def _headline() -> Iterator[Panel]:
     )
     used = f"max({recorded('l1_used_ratio_last')})"
     words = "Part of the KV pool that requests hold. Nobody need wait at 99 %, everybody may at 40 %."
-    yield tell("L1 held", words, used, "percentunit", (), green)
+    yield plain(tell("L1 held", words, used, "percentunit", (), green))
     steps = ((None, "green"), (book().number("gate_share_min"), "orange"), (book().number("share_critical"), "red"))
     words = "Part of the window in which KV space kept somebody waiting."
     closed = recorded("share", 'gate="l1"')
     yield tell("Closed by KV space", words, f"max({closed})", "percentunit", (), steps)
     yield tell("L2", f"State of the host tier, {DOCS}/l2.md.", l2_code("instance, rank"), "none", l2_states(), green)
-    words = "Part of L2 that is filled, where the engine tells it (SGLang's HiCache)."
-    yield tell("L2 filled", words, f"max({recorded('l2_resident_ratio')})", "percentunit", (), green)
+    words = (
+        "Part of L2 that is filled; - where there is none or the engine does not tell it (only SGLang's HiCache does)."
+    )
+    filled = tell("L2 filled", words, f"max({recorded('l2_resident_ratio')})", "percentunit", (), green)
+    yield plain(filled).decimals(1).no_value("-")
     words = "yes: L2 serves prefixes that would be computed again. It never admits anybody, whatever its size."
     helps = recorded("check", 'check="l2_could_help"')
     yield tell("L2 spares prefill", words, f"max({helps})", "none", _helps(), green)
@@ -69,4 +72,4 @@ def questions() -> Panel:
         asked = recorded("check", f'check="{check}"')
         queries.append(Query(f"max({asked})", text))
     words = f"The checks that decide. Their pages: {DOCS}/checks/README.md. A gap is unknown, not no."
-    return finished(states(queries, answers()), "Would more L2 change anything?", words, (24, 9))
+    return finished(states(queries, answers(SIGNS)), "Would more L2 change anything?", words, (24, 9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 from grafana_foundation_sdk.models.dashboard import RangeMap, ValueMap, ValueMapping, ValueMappingResult
@@ -19,18 +20,25 @@ COLOURS = {
     "none": GREEN, "l1": RED, "slots": ORANGE, "prefill": YELLOW, "external": PURPLE, "l2_transfer": BLUE,
     "stalled": "dark-red", "leak": "dark-purple", "unknown": GREY, "unreachable": "#4a4a4a",
 }  # fmt: skip
-GATES = {"unexplained": GREY, **{name: COLOURS[name] for name in COLOURS if name not in ("none", "leak")}}
+GATES = {
+    "unexplained": GREY,
+    **{name: COLOURS[name] for name in ("l1", "slots", "prefill", "external", "l2_transfer", "stalled")},
+}
 SEVERITIES = {"info": GREEN, "warning": ORANGE, "critical": RED}
 L2 = {
     L2State.ABSENT: GREY, L2State.GOVERNS_ADMISSION: RED, L2State.IDLE_SPACE: GREEN, L2State.IDLE_TRAFFIC: GREEN,
     L2State.FULL_NORMAL: BLUE, L2State.TOO_SMALL: ORANGE, L2State.SLOW: ORANGE, L2State.BROKEN: RED,
     L2State.UNKNOWN: GREY,
 }  # fmt: skip
+L2_COLOURS = {state.value: colour for state, colour in L2.items()}
+L2_NAMES = {state.value: state.value.replace("_", " ") for state in L2}
 CODES = {name: float(code) for code, name in enumerate(BOTTLENECKS)}
 """A number for every bottleneck: a state timeline of Prometheus' series needs one."""
 L2_CODES = {state.value: float(code) for code, state in enumerate(L2State, start=100)}
 """The same of L2 states; other numbers, so that both fit into one panel."""
 ANSWERS = {"1": ("yes", RED), "0": ("no", GREEN), "-1": ("unknown", GREY)}
+SIGNS = {"1": ("yes", ORANGE), "0": ("no", GREY), "-1": ("unknown", GREY)}
+"""Answers to questions where yes is a sign, and not always a bad one."""
 URGENCY = ((0, "none", GREEN), (1, "unknown", GREY), (2, "warning", ORANGE), (3, "unreachable", "#4a4a4a"))
 
 
@@ -57,18 +65,24 @@ def bottlenecks() -> list[ValueMapping]:
 
 def l2_states() -> list[ValueMapping]:
     """Of both: the numbers of L2_CODES, and the names."""
-    both = {state.value: (state.value.replace("_", " "), colour) for state, colour in L2.items()}
+    both = {name: (shown, L2_COLOURS[name]) for name, shown in L2_NAMES.items()}
     return texts({**both, **{f"{L2_CODES[name]:g}": shown for name, shown in both.items()}})
 
 
-def answers() -> list[ValueMapping]:
+def answers(shown: dict[str, tuple[str, str]] = ANSWERS) -> list[ValueMapping]:
     """Of checks: yes, no, unknown."""
-    return texts({value: (text, colour) for value, (text, colour) in ANSWERS.items()})
+    return texts({value: (text, colour) for value, (text, colour) in shown.items()})
 
 
 def checks() -> list[ValueMapping]:
-    """The label of a check instead of its id."""
-    return texts({check.id: (check.label, None) for check in book().checks})
+    """The label of a check instead of its id; with the id's words where two checks have the same label."""
+    labels = Counter(check.label for check in book().checks)
+    shown: dict[str, tuple[str, str | None]] = {}
+    for check in book().checks:
+        words = check.id.replace("_", " ")
+        same = labels[check.label] == 1 or words == check.label.lower()
+        shown[check.id] = (check.label if same else f"{check.label}: {words.removeprefix('l2 ')}", None)
+    return texts(shown)
 
 
 def severities() -> list[ValueMapping]:

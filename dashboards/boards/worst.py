@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from boards.frame import ENGINE
-from boards.panels import Panel, coloured, column, finished, linked, rows, transformed
-from boards.promql import WHO, Query, l2_code, recorded, worst_first
-from boards.words import DOCS, bottlenecks, l2_states, severities, urgencies
+from boards.panels import Panel, coloured, column, finished, hidden, linked, rows, transformed
+from boards.promql import WHO, Query, l2_code, lower, recorded, worst_first
+from boards.words import DOCS, bottlenecks, l2_states, urgencies
 
-ONE = f"/d/{ENGINE}?${{__url_time_range}}&var-job=${{__data.fields.job}}&var-model=${{__data.fields.model}}"
-ONE += "&var-instance=${__data.fields.instance}&var-rank=${__data.fields.rank}"
+ONE = f"/d/{ENGINE}?${{__url_time_range}}&var-job=${{__data.fields.job:percentencode}}"
+ONE += "&var-model=${__data.fields.model:percentencode}"
+ONE += "&var-instance=${__data.fields.instance:percentencode}&var-rank=${__data.fields.rank}"
+ONE += "&var-datasource=${datasource}&var-window=${window}"
 COLUMNS = {
-    "Value #A": "urgency", "Value #B": "waiting", "Value #C": "KV used", "Value #D": "blocked",
+    "Value #A": "urgency", "Value #B": "waiting", "Value #C": "KV held", "Value #D": "blocked",
     "Value #E": "TTFT P99, at least", "Value #F": "TTFT P99, at most", "Value #G": "L2",
 }  # fmt: skip
 ORDER = ("Value #A", "instance", "rank", "model", "bottleneck", "mode", "severity", "confidence")
@@ -21,7 +23,8 @@ def worst() -> Panel:
     asked = [worst_first()]
     for what in ("waiting_last_requests", "l1_used_ratio_last", "blocked_ratio"):
         asked.append(f"max by ({WHO}) ({recorded(what)})")
-    asked += [f"max by ({WHO}) ({recorded(f'ttft_p99_{end}_seconds')})" for end in ("low", "high")]
+    low, high = (f"max by ({WHO}) ({recorded(f'ttft_p99_{end}_seconds')})" for end in ("low", "high"))
+    asked += [lower(low), high]
     made = rows([Query(expr, instant=True, table=True) for expr in [*asked, l2_code(WHO)]], "urgency")
     order = {name: place for place, name in enumerate((*ORDER, *list(COLUMNS)[1:], "family", "job", "rule"))}
     organize = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": COLUMNS}
@@ -35,9 +38,8 @@ def worst() -> Panel:
 def _dressed(made: Panel) -> Panel:
     coloured(made, "urgency", urgencies())
     coloured(made, "bottleneck", bottlenecks())
-    coloured(made, "severity", severities())
     coloured(made, "L2", l2_states())
-    for name in ("KV used", "blocked"):
+    for name in ("KV held", "blocked"):
         column(
             made,
             name,
@@ -48,6 +50,8 @@ def _dressed(made: Panel) -> Panel:
             custom_cell_options={"type": "gauge", "mode": "basic"},
         )
     for name in ("TTFT P99, at least", "TTFT P99, at most"):
-        column(made, name, unit="s", decimals=1)
+        column(made, name, unit="s")
+    column(made, "L2", no_value="unknown")
+    hidden(made, "severity", "family", "job", "rule")
     linked(made, "instance", "This engine in detail", ONE)
     return linked(made, "bottleneck", "What it means", f"{DOCS}/verdicts.md#${{__data.fields.rule}}")
