@@ -15,7 +15,7 @@ from functools import cache
 from .footage import DATA, Footage, recorded
 
 _PAGE = re.compile(r"(vllm|sglang)-(\d[\d.]*\d)(-openmetrics)?\.tar\.xz")
-_ONCE = {
+ONCE = {
     "vllm_gpu_cache_usage_perc": "vllm_kv_cache_usage_perc",
     "vllm_gpu_prefix_cache_hits_total": "vllm_prefix_cache_hits_total",
     "vllm_gpu_prefix_cache_queries_total": "vllm_prefix_cache_queries_total",
@@ -31,7 +31,7 @@ _ONE_WAY = ("i-killed", "q-engine-hung")
 
 def as_release(footage: Footage, page: Footage) -> Footage:
     """The footage with the metrics of `page`'s release only, spelled as there."""
-    spelled = {_ONCE.get(plain, plain): name for name in _names(page) for plain in (name.replace(":", "_"),)}
+    spelled = {ONCE.get(plain, plain): name for name in _names(page) for plain in (name.replace(":", "_"),)}
     keys = {name: {key for known, labels in page.series if known == name for key in labels} for name in _names(page)}
     kept = [i for i, (name, _) in enumerate(footage.series) if name.replace(":", "_") in spelled]
     series = [_spelled(footage.series[i], spelled, keys) for i in kept]

@@ -214,5 +214,6 @@ TRAITS: Mapping[str, str] = {
     "single_pool": "1 if all layers share one pool of blocks",
     "reserves_output": "1 if admission also needs room for output that may come",
     "born_late": "1 if usage and queue gauges are born with the first request",
+    "prompt_buckets_reach": "no prompt is longer than so many times the last finite edge of prompt_tokens",
     "queue_time_at_admission": "1 if the queue time is observed at the first scheduling, 0 if at the finish",
 }

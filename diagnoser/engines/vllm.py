@@ -157,7 +157,13 @@ ADAPTER = EngineAdapter(
     metrics=vllm_names.METRICS,
     snapshots=snapshots,
     fact_queries=vllm_facts.QUERIES,
-    traits={"gauge_timing": "end_of_step", "running_gauge_slack": 0.0, "reserves_output": 0.0, "single_pool": 1.0},
+    traits={
+        "gauge_timing": "end_of_step",
+        "running_gauge_slack": 0.0,
+        "reserves_output": 0.0,
+        "single_pool": 1.0,
+        "prompt_buckets_reach": vllm_names.BUCKETS_REACH,
+    },
     anchors=(*QUEUE, *BORN_FIRST),
     served=ServedNames(
         readings=vllm_names.READINGS,

@@ -21,6 +21,10 @@ QUEUE = (
 )
 BORN_FIRST = ("vllm:num_preemptions_total", "vllm:prompt_tokens_total")
 LORA = "vllm:lora_requests_info"
+BUCKETS_REACH = 2.5
+"""Edges of vllm:request_prompt_tokens are 1, 2, 5, 10, ... up to max_model_len, so the next one, at most 2.5 times the
+last, is beyond it (build_1_2_5_buckets, vllm/v1/metrics/buckets.py).
+"""
 
 _RETRIES = "up to 0.26 it counts every retry of a blocked head again; which release this is must be known: fact version"
 _ONE_SERIES = {"pid": ""}

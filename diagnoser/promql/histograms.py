@@ -22,7 +22,9 @@ def edge_of(here: Aliases, alias: Alias, q: float, side: str, shape: Callable[[s
         return None
     labels = here.place if alias.scope == "server" else here.labels
     step = f"({buckets} >= bool on ({labels}) group_left () ({q:g} * ({count} > 0)))"
-    if side == "low":
+    if side == "top":  # one observation beyond it, and a quantile there reads the edge before +Inf
+        edge = f'histogram_quantile(1, label_replace({count} ^ 0, "le", "+Inf", "", "") or {buckets} * 0)'
+    elif side == "low":
         edge = f"histogram_quantile({AT_THE_EDGE}, {step})"
     else:
         last = f"(count by ({labels}) ({step} == 1) == 1)"

@@ -33,6 +33,7 @@ from diagnoser.signals.room import (
     fits,
     free,
     head_need,
+    longest_prompt,
     output_reserve,
     reserved,
     used,
@@ -78,7 +79,7 @@ def _explains_plateau(view: View, _: Params) -> Result:
 
 def _surely_open(view: View, i: int) -> float | None:
     """1 if even the longest possible prompt had room at both ends: then KV space cannot be the closed gate."""
-    longest = view.number("max_model_len") or view.number("context_len")
+    longest = longest_prompt(view)
     ends = view.pair(i)
     rooms = [r for s in ends if (r := free(s)) is not None]
     if longest is None or len(rooms) < 2:

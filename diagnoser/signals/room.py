@@ -20,6 +20,7 @@ from diagnoser.signals.promql import (
     Ranks,
     Recently,
     Told,
+    Trait,
     Unless,
 )
 from diagnoser.signals.view import Found, Missing, View, grown_between
@@ -132,6 +133,16 @@ def fits(view: View, snapshot: Snapshot, need: float) -> bool | None:
     return room > reserved(view, snapshot, output) + 2 * (need + output)
 
 
+def longest_prompt(view: View) -> float | None:
+    """Tokens that no prompt can exceed: the model's length, or what the edges of a histogram of prompts say of it."""
+    told = view.number("max_model_len") or view.number("context_len")
+    reach, life = view.number("prompt_buckets_reach"), view.lifetime("prompt_tokens")
+    if told or not reach or isinstance(life, Missing):
+        return told
+    top = max((edge for edge in life.edges if math.isfinite(edge)), default=0.0)
+    return reach * top or None
+
+
 # ---------------------------------------------------------------- the same for a metrics server
 
 RUNNING = Gauge("running_requests")
@@ -213,4 +224,12 @@ FITS = Unless(
         Expr("{free} >= bool {need}", free=FREE, need=Of("head_need_tokens")),
     ),
 )
-LONGEST = First(Told("max_model_len", "context_len"), Gauge("context_len"))
+LONGEST = First(
+    Told("max_model_len", "context_len"),
+    Gauge("context_len"),
+    Expr(
+        "({reach} > 0) * {top}",
+        reach=Trait("prompt_buckets_reach"),
+        top=Edge("prompt_tokens", 1.0, "top", ever=True),
+    ),
+)

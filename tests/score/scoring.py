@@ -21,6 +21,7 @@ from diagnoser.model import Diagnosis, Fact, Quantity, Range
 from diagnoser.replay import replay
 from diagnoser.rulebook.rules import Rulebook
 from diagnoser.sources.recording import RecordedTarget, Recording, open_recording
+from score.releases import as_release
 
 WINDOW, STEP = 30.0, 5.0
 
@@ -108,12 +109,19 @@ def judge_pool(score: Score, found: Diagnosis, rows: Sequence[Mapping[str, Any]]
 
 
 def score_recording(
-    path: Path, book: Rulebook, *, with_facts: bool = False, thin: int = 1, window: float = WINDOW, step: float = STEP
+    path: Path,
+    book: Rulebook,
+    *,
+    with_facts: bool = False,
+    thin: int = 1,
+    release: str | None = None,
+    window: float = WINDOW,
+    step: float = STEP,
 ) -> Score:
     """Replays one recording and judges every window of every rank."""
     recording, truth, score = open_recording(path), truth_of(path), Score()
     (target,) = recording.targets
-    kept = thinned(target, thin)
+    kept = thinned(target if release is None else as_release(target, release), thin)
     polls = [(page.at, page.text is not None) for page in kept.pages()]
     facts = facts_of(path) if with_facts else {}
     for found in replay(Recording(recording.path, (kept,), ()), book, facts, window, step):
@@ -125,7 +133,8 @@ def score_recording(
             got = diagnosis.verdict.bottleneck
             score.judged += 1
             score.right += got in want
-            score.wrong[f"{'|'.join(sorted(want))} -> {got}"] += got not in want
+            how = f"{'|'.join(sorted(want))} -> {got} ({diagnosis.verdict.confidence})"
+            score.wrong[how] += got not in want
             score.l1_found += got == "l1" and "l1" in want
             score.l1_false += got == "l1" and "l1" not in want
             score.l1_missed += got != "l1" and want == {"l1"}

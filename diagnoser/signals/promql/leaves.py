@@ -78,7 +78,7 @@ class Observed(Ask):
 
 @dataclass(frozen=True, slots=True)
 class Edge(Ask):
-    """Edge of the bucket that a quantile lies in."""
+    """Edge of the bucket that a quantile lies in; "top" is the last finite edge there is, whatever was observed."""
 
     name: str
     q: float

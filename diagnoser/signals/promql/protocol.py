@@ -45,7 +45,7 @@ class Dialect(Protocol):
         """
 
     def edge(self, name: str, q: float, side: str, *, ever: bool = False) -> str | None:
-        """ "low" or "high" edge of the bucket of a quantile."""
+        """ "low" or "high" edge of the bucket of a quantile; "top": the last finite edge there is."""
 
     def label(self, name: str) -> str | None:
         """A number that the engine writes into a label of its configuration series."""
