@@ -37,7 +37,9 @@ class Place:
     where: Literal["end", "step", "fixed"] = "end"
     facts: Mapping[str, float] = field(default_factory=dict)
     now: float | None = None
-    """The time of the query. VictoriaMetrics 1.79 puts `end()` inside a subquery a step too late."""
+    """The time of the query; None in rules, where every step of a subquery looks back from itself. Not `@ end()`: a
+    replay asks for the whole past of a rule at once, and VictoriaMetrics 1.79 puts it a step late in a subquery.
+    """
 
     @property
     def place(self) -> str:
@@ -60,9 +62,7 @@ class Place:
     @property
     def at(self) -> str:
         """What fixes a selector to the end of the query."""
-        if self.where != "fixed":
-            return ""
-        return " @ end()" if self.now is None else f" @ {self.now:.3f}"
+        return "" if self.where != "fixed" or self.now is None else f" @ {self.now:.3f}"
 
     def over_window(self) -> str:
         """The range of the window."""

@@ -94,7 +94,7 @@ class Recorder:
         parts: dict[str, list[str]] = {gate: [] for gate in self.book.gate_names()}
         for gate in self.book.gates:
             mine = f"({self.now(f'sign_{gate.id}')} == 1)" if gate.when is not None else self._everyone()
-            part = f"({mine} ^ 0)" if gate.whole else f"(({queue} > 0) and {mine})"
+            part = ones(mine) if gate.whole else f"(({queue} > 0) and {mine})"
             parts[gate.gate].append(f"({part} unless {_any(before)})" if before else part)
             before.append(mine)
         for name, texts in parts.items():
@@ -122,7 +122,7 @@ class Recorder:
             yield Record(self.of("lead"), f'{share}{{gate="{gate}"}} - ignoring (gate) {others}', {"gate": gate})
             open_ = f'sum_over_time({self.now("excluded")}{{gate="{gate}"}}{range_})'
             waited = f"(sum_over_time({queue}{range_}) > 0)"
-            never = f"(sum_over_time({queue}{range_}) == 0) ^ 0"
+            never = ones(f"sum_over_time({queue}{range_}) == 0")
             yield Record(self.of("excluded"), f"{open_} / ignoring (gate) {waited} or {never}", {"gate": gate})
         yield Record(self.of("blocked_ratio"), f"clamp_max(sum without (gate) ({share}), 1)")
         third = duration_name(self._plain.span.window * self.book.number("late_part_ratio"))
@@ -185,7 +185,7 @@ class Recorder:
             texts["low"].append(f"({text} unless {either})")
         for confidence, found in texts.items():
             if found:
-                yield Record(self.of("verdict"), f"{_any(found)} ^ 0", {**labels, "confidence": confidence})
+                yield Record(self.of("verdict"), ones(_any(found)), {**labels, "confidence": confidence})
 
     def _gave(self, check: str, answer: str) -> str:
         of_check = f'max without (check) ({self.of("check")}{{check="{check}"}})'
@@ -202,7 +202,7 @@ class Recorder:
                 yes = self._gave(check.id, "yes")
                 yield Record(
                     self.of("l2_state"),
-                    f"({yes} unless {_any(before)}) ^ 0" if before else f"{yes} ^ 0",
+                    ones(f"{yes} unless {_any(before)}" if before else yes),
                     {"state": state, "check": check.id},
                 )
                 before.append(yes)
@@ -212,6 +212,11 @@ def duration_name(seconds: float) -> str:
     """A duration as it stands in names and ranges: 5m, 15s."""
     whole = round(seconds)
     return f"{whole // 60}m" if whole >= 60 and whole % 60 == 0 else duration(seconds)
+
+
+def ones(text: str) -> str:
+    """1 for every element. Not `^ 0`: of an element that is missing, VictoriaMetrics 1.79 makes 1 in a range query."""
+    return f"group without () ({text})"
 
 
 def _checked(book: Rulebook) -> tuple[str, ...]:
@@ -250,8 +255,8 @@ def _any(texts: Sequence[str]) -> str:
 
 def _answered(found: Sets) -> str:
     """1 where it is true, 0 where it is false."""
-    yes = f"{found.true} ^ 0" if found.true else None
-    no = f"{found.false} ^ 0 - 1" if found.false else None
+    yes = ones(found.true) if found.true else None
+    no = f"{ones(found.false)} - 1" if found.false else None
     texts = [f"({text})" for text in (yes, no) if text is not None]
     return " or ".join(texts) if texts else "vector(0) unless vector(0)"
 
