@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from diagnoser.language.catalogue import catalogue
+from diagnoser.language.catalogue import MARK, UNIT, catalogue
 
-__all__ = ["LANGUAGES", "Language", "phrase", "told"]
+__all__ = ["LANGUAGES", "MARK", "UNIT", "Language", "phrase", "told"]
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)

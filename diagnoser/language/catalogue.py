@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from babel.messages.pofile import read_po
-
 LOCALE = Path(__file__).parents[1] / "locale"
 HOLE = re.compile(r"\{([^{}]*)\}")
 MARK, UNIT = "mark", "unit"
@@ -71,6 +69,8 @@ class Catalogue:
     """The translations into one language."""
 
     def __init__(self, path: Path) -> None:
+        from babel.messages.pofile import read_po  # only who asks for another language waits for it
+
         with path.open("rb") as file:
             entries = [entry for entry in read_po(file) if entry.id and entry.string]
         self._phrases = {(entry.context or "", str(entry.id)): str(entry.string) for entry in entries}

@@ -78,7 +78,7 @@ def test_evidence_unfolds_and_stays_so_while_news_come(web: Web, tab: Tab) -> No
     check.locator(".evidence").wait_for()
     assert "share_l1 100 %" in check.locator(".evidence").inner_text()
     check.get_by_text("Why it is asked").click()
-    tab.wait("document.querySelector('[data-key=\"explain-kv_space_closed\"] pre').textContent.length > 50")
+    tab.wait("document.querySelector('[data-key=\"explain-kv_space_closed\"] dl').textContent.length > 50")
     check.locator("summary").first.focus()
     at = tab.text(".who")
     web.evaluated(now(IDLE_L2, HOST, 78.0))
@@ -179,7 +179,7 @@ def test_sentences_are_those_of_the_terminal(web: Web, tab: Tab) -> None:
         said: dict[str, Any] = page.evaluate(
             "async (one) => { const w = await import('/static/js/words.js'); const pool = w.poolOf(one.l1);"
             " return {rest: w.restWords(pool), tier: w.tierWords(one.l2), split: w.splitKnown(pool),"
-            " gravity: w.gravity(one.verdict), p99: w.bucket(one.ttft?.p99), now: w.ttftNow(one.ttft).join(' ')}; }",
+            " gravity: w.gravity(one.verdict), p99: w.bucket(one.ttft?.p99), now: w.ttftNow(one).join(' ')}; }",
             as_data(found),
         )
         assert said["rest"] == words.rest_words(found.l1) and said["split"] == words.split_known(found.l1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import re
 import subprocess
@@ -17,7 +16,6 @@ import pytest
 from service.web_kit import Web, serve
 
 import diagnoser.service.page
-from diagnoser.service.notify import zh
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(diagnoser.service.page.__file__).parent
@@ -78,12 +76,6 @@ def test_nothing_else_is_served(web: Web, path: str) -> None:
     assert answer.status_code == 404 and answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_the_words_of_the_messages_are_served(web: Web) -> None:
-    found = web.json("/static/words/zh.json")
-    assert found["headlines"] == dict(zh.HEADLINES) and found["remedies"] == dict(zh.REMEDIES)
-    assert json.dumps(found["flags"]) == json.dumps({name: dict(flags) for name, flags in zh.FLAGS.items()})
-
-
 def test_the_page_is_not_part_of_the_api(web: Web) -> None:
     assert not [path for path in web.json("/api/v1/openapi.json")["paths"] if "static" in path or path == "/"]
 
@@ -124,4 +116,4 @@ def test_the_wheel_has_the_page_and_its_licence(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", listing]
     found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     where, *listed = found.stdout.split()
-    assert where.startswith(str(tmp_path)) and listed == sorted([*names(FOLDER), "words/zh.json"])
+    assert where.startswith(str(tmp_path)) and listed == sorted(names(FOLDER))

@@ -190,6 +190,9 @@ async def until(asks: Callable[[], Any]) -> Any:
 # ---------------------------------------------------------------- verdicts
 
 
+HEADLINES = {"l1": "L1-BOUND (preempting), L2 idle", "none": "NO BOTTLENECK", "unreachable": "UNREACHABLE"}
+
+
 def verdict(bottleneck: str = "l1", severity: str = "critical", mode: str | None = None, rule: str = "") -> Verdict:
     """A verdict as the rules would give it."""
     known = {"l1": ("preempting", "l1_preempting"), "none": (None, "healthy"), "unknown": ("mixed", "mixed")}
@@ -198,16 +201,17 @@ def verdict(bottleneck: str = "l1", severity: str = "critical", mode: str | None
         bottleneck=bottleneck,
         severity=severity,  # type: ignore[arg-type]
         confidence="high",
-        headline=f"{bottleneck.upper()}-BOUND, L2 idle" if bottleneck != "none" else "NO BOTTLENECK",
+        headline=HEADLINES.get(bottleneck, f"{bottleneck.upper()}-BOUND, L2 idle"),
         mode=mode or default_mode,
         l2=L2State.IDLE_SPACE,
         shares={} if bottleneck == "none" else {bottleneck: 0.92, "none": 0.08},
-        because=("KV space was the closed gate for 92 % of the window.", "Up to 41 requests waited."),
+        because=("KV space was the closed gate for 92 % of the window.", "Up to 41 requests waited (33 at the end)."),
         rule=rule or default_rule,
     )
 
 
-SHED = Remedy("shed_load", "Shed or cap arrivals now", "--max-num-queued-reqs N", "errors for some", "clients see 503")
+FLAG = "--max-num-queued-reqs N (from 0.29), or a limit at the gateway"
+SHED = Remedy("shed_load", "Shed or cap arrivals now", FLAG, "errors for some", "clients see 503")
 SIGNALS = {
     "waiting_max_requests": 41.0,
     "waiting_last_requests": 33.0,

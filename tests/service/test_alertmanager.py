@@ -78,10 +78,16 @@ def test_an_alert_appears_stays_and_resolves(tmp_path: Path) -> None:
             (shown,) = await until(am.alerts)
             assert shown["labels"] == LABELS
             notes = shown["annotations"]
-            assert notes["summary"] == "L1-BOUND, L2 idle"
+            assert notes["summary"] == "L1-BOUND (preempting), L2 idle"
             assert notes["description"].splitlines()[0] == "KV space was the closed gate for 92 % of the window."
-            assert notes["description"].splitlines()[-1] == "Do: Shed or cap arrivals now: --max-num-queued-reqs N"
-            assert notes["remedy"] == "Shed or cap arrivals now: --max-num-queued-reqs N"
+            assert (
+                notes["description"].splitlines()[-1]
+                == "Do: Shed or cap arrivals now: --max-num-queued-reqs N (from 0.29), or a limit at the gateway"
+            )
+            assert (
+                notes["remedy"]
+                == "Shed or cap arrivals now: --max-num-queued-reqs N (from 0.29), or a limit at the gateway"
+            )
             assert notes["runbook_url"] == "https://d.example/api/v1/rules/verdicts/l1_preempting"
             assert (notes["mode"], notes["confidence"]) == ("preempting", "high")
             assert shown["generatorURL"] == "https://d.example/api/v1/engines/10.0.3.7%3A8000%2F0"

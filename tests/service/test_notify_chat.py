@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from diagnoser.errors import UsageError
+from diagnoser.language import Language
 from diagnoser.service.notify.base import Outcome
 from diagnoser.service.notify.chat import Chat
 from diagnoser.service.notify.event import Message
-from diagnoser.service.notify.fields import Language
 from diagnoser.service.notify.settings import AppriseSettings
 from diagnoser.service.records import OutboxItem
 
@@ -47,8 +47,11 @@ def test_title_text_and_colour_arrive(tmp_path: Path) -> None:
     with receiver() as hook:
         assert told(chat(address(hook), tmp_path)).accepted
         body = hook.arrived.get(timeout=10).json
-        assert body["title"] == "[critical] L1-BOUND, L2 idle · llama-3-70b · 10.0.3.7:8000"
-        assert body["message"].splitlines()[1] == "Do: Shed or cap arrivals now: --max-num-queued-reqs N"
+        assert body["title"] == "[critical] L1-BOUND (preempting), L2 idle · llama-3-70b · 10.0.3.7:8000"
+        assert (
+            body["message"].splitlines()[1]
+            == "Do: Shed or cap arrivals now: --max-num-queued-reqs N (from 0.29), or a limit at the gateway"
+        )
         assert body["type"] == "failure"
         over, warning = Message("x", (resolved(event()),)), Message("x", (event(severity="warning"),))
         assert [told(chat(address(hook), tmp_path), one).accepted for one in (over, warning)] == [True, True]

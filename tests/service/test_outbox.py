@@ -182,7 +182,7 @@ def test_what_is_above_the_rate_comes_in_one_message() -> None:
             digest = (await hook.next()).json
             assert (digest["kind"], digest["title"]) == ("digest", "5 messages in one (rate limit)")
             assert len(digest["messages"]) == 5
-            assert all(part["events"][0]["headline"] == "L1-BOUND, L2 idle" for part in digest["messages"])
+            assert all(part["events"][0]["headline"] == "L1-BOUND (preempting), L2 idle" for part in digest["messages"])
             done = {one.id: one.error for one in await history.outbox_list("done", 10)}
             assert done["m4"] == f"merged into {digest['id']} by the rate limit"
             assert await history.outbox_list("pending", 10) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,6 @@ from starlette.responses import Response
 
 from diagnoser.service.api import views
 from diagnoser.service.api.problems import Problem
-from diagnoser.service.notify import zh
 
 router = APIRouter(include_in_schema=False)
 TYPES: Mapping[str, str] = {
@@ -24,10 +22,8 @@ TYPES: Mapping[str, str] = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml",
-    "json": "application/json",
 }
 """Files of another kind are not served, nor are those without a suffix; a licence is for who reads the source."""
-WORDS = "words/zh.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +45,7 @@ def _file(body: bytes, media_type: str) -> File:
 def contents() -> Mapping[str, File]:
     """Every file by its path below the page's folder: a request can only name what is in here."""
     root = files("diagnoser.service") / "page"
-    found = {path: _file(item.read_bytes(), TYPES[path.rpartition(".")[2]]) for path, item in _walk(root, "")}
-    return {**found, WORDS: _file(_words(), TYPES["json"])}
+    return {path: _file(item.read_bytes(), TYPES[path.rpartition(".")[2]]) for path, item in _walk(root, "")}
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
@@ -60,15 +55,6 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]
             yield from _walk(item, f"{path}/")
         elif path.rpartition(".")[2] in TYPES:
             yield path, item
-
-
-def _words() -> bytes:
-    """The Chinese of the messages, so that page and messages say the same."""
-    tables = {
-        "headlines": zh.HEADLINES, "l2": zh.L2, "remedies": zh.REMEDIES, "flags": zh.FLAGS, "phrases": zh.PHRASES,
-        "units": zh.UNITS,
-    }  # fmt: skip
-    return json.dumps({name: dict(table) for name, table in tables.items()}, ensure_ascii=False).encode()
 
 
 @router.get("/")

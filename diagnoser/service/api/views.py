@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request
 from starlette.responses import Response
 
-from diagnoser.language import Language, phrase, told
+from diagnoser.language import MARK, Language, phrase, told
 from diagnoser.model import Diagnosis, PoolState, Quantity, Range
 from diagnoser.outputs.base import urgency
 from diagnoser.service.api import models
@@ -91,7 +91,7 @@ def _first_remedy(diagnosis: Diagnosis, language: Language) -> str | None:
     if not diagnosis.remedies:
         return None
     first = diagnosis.remedies[0]
-    return f"{told(first.action, language)}{phrase(': ', language, 'mark')}{told(first.flag, language)}"
+    return f"{told(first.action, language)}{phrase(': ', language, MARK)}{told(first.flag, language)}"
 
 
 def transition(one: Transition, language: Language) -> models.TransitionItem:

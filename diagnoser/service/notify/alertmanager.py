@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from diagnoser.errors import UsageError
+from diagnoser.language import Language
 from diagnoser.service.notify.base import ACCEPTED, Outcome, read_secret
 from diagnoser.service.notify.event import Event, Message
-from diagnoser.service.notify.fields import Language, Rate
+from diagnoser.service.notify.fields import Rate
 from diagnoser.service.notify.http import open_client, post
 from diagnoser.service.notify.settings import AlertmanagerSettings
 from diagnoser.service.notify.words import description, first_remedy, headline

@@ -12,9 +12,10 @@ from functools import cache
 from typing import Any
 
 from diagnoser.errors import UsageError
+from diagnoser.language import Language
 from diagnoser.service.notify.base import ACCEPTED, Outcome, read_secret
 from diagnoser.service.notify.event import Message
-from diagnoser.service.notify.fields import Language, Rate
+from diagnoser.service.notify.fields import Rate
 from diagnoser.service.notify.http import LATER
 from diagnoser.service.notify.settings import AppriseSettings
 from diagnoser.service.notify.words import text_of

@@ -6,13 +6,12 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from diagnoser.service.config_base import Strict
 
-Language = Literal["en", "zh"]
 SILENCE_LABELS = "target, rank, model, family, bottleneck, mode, severity, or a label of the target"
 
 _RATE = re.compile(r"([0-9]+)/(s|m|h|d)")

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
+from diagnoser.language import Language
 from diagnoser.service.config_base import FilePath, Seconds, Strict
-from diagnoser.service.notify.fields import Language, Match, Moment, Rate, RateText, Secret, Url, named_secret
+from diagnoser.service.notify.fields import Match, Moment, Rate, RateText, Secret, Url, named_secret
 
 Severity = Literal["info", "warning", "critical"]
 

@@ -12,9 +12,10 @@ from dataclasses import asdict
 from typing import Any
 
 from diagnoser.errors import UsageError
+from diagnoser.language import Language
 from diagnoser.service.notify.base import Outcome, read_secret
 from diagnoser.service.notify.event import Message
-from diagnoser.service.notify.fields import Language, Rate
+from diagnoser.service.notify.fields import Rate
 from diagnoser.service.notify.http import open_client, post
 from diagnoser.service.notify.settings import WebhookTarget
 from diagnoser.service.notify.words import text_of

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from diagnoser.service.notify import zh
+from diagnoser import language as languages
+from diagnoser.language import Language, told
 from diagnoser.service.notify.event import Event, Message
-from diagnoser.service.notify.fields import Language
 from diagnoser.units import count, duration, percent, rate, seconds
 
+CONTEXT = "message"
+"""Of the parts of a message in the catalogue."""
 LISTED = 10
 """Engines or messages that one message spells out; the others are counted."""
 
@@ -49,25 +51,18 @@ PHRASES: Mapping[str, str] = {
 
 def phrase(language: Language, part: str, /, **values: str) -> str:
     """One part of a message."""
-    table = zh.PHRASES if language == "zh" else PHRASES
-    return table[part].format(**values)
-
-
-def verdict_headline(verdict: Mapping[str, str], language: Language) -> str:
-    """Of rule, headline and l2. A rule without a translation keeps its own words."""
-    template = zh.HEADLINES.get(verdict["rule"]) if language == "zh" else None
-    return template.format(l2=zh.L2.get(verdict["l2"], verdict["l2"])) if template else verdict["headline"]
+    return languages.phrase(PHRASES[part], language, CONTEXT).format(**values)
 
 
 def headline(event: Event, language: Language) -> str:
     """The verdict in a line."""
-    return verdict_headline({"rule": event.rule, "headline": event.headline, "l2": event.l2}, language)
+    return told(event.headline, language)
 
 
 def numbers(event: Event, language: Language) -> str:
     """The numbers behind a verdict in a line; where there are none, its first sentence."""
     found = phrase(language, "join").join(_numbers(event, language))
-    return found or " ".join(event.because[:1])
+    return found or " ".join(told(said, language) for said in event.because[:1])
 
 
 def _numbers(event: Event, language: Language) -> Iterator[str]:
@@ -93,36 +88,26 @@ def _numbers(event: Event, language: Language) -> Iterator[str]:
 def _time(text: str, language: Language) -> str:
     """ "12 min" in the reader's language."""
     number, _, unit = text.rpartition(" ")
-    return f"{number} {zh.UNITS[unit]}".strip() if language == "zh" and unit in zh.UNITS else text
+    return f"{number} {languages.phrase(unit, language, languages.UNIT)}".strip()
 
 
 def first_remedy(event: Event, language: Language) -> str:
     """What to do first, with the flag."""
     if event.remedy is None:
         return ""
-    action, flag = _remedy(event, event.remedy, language)
-    return f"{action}{phrase(language, 'colon')}{flag}"
-
-
-def _remedy(event: Event, remedy: Mapping[str, str], language: Language) -> tuple[str, str]:
-    """(action, flag)"""
-    if language != "zh":
-        return remedy["action"], remedy["flag"]
-    flags = zh.FLAGS.get(remedy["id"], {})
-    return zh.REMEDIES.get(remedy["id"], remedy["action"]), flags.get(event.family, flags.get("any", remedy["flag"]))
+    return f"{told(event.remedy['action'], language)}{phrase(language, 'colon')}{told(event.remedy['flag'], language)}"
 
 
 def description(event: Event, language: Language) -> str:
-    """Numbers and first remedy, for a field of its own. English has the verdict's own sentences."""
-    parts = list(event.because) if language == "en" else [numbers(event, language)]
+    """The verdict's own sentences and the first remedy, for a field of its own."""
     remedy = _do(event, language)
-    return "\n".join([*parts, *([remedy] if remedy else [])])
+    return "\n".join([*(told(said, language) for said in event.because), *([remedy] if remedy else [])])
 
 
 def _do(event: Event, language: Language) -> str:
     if event.remedy is None:
         return ""
-    action, flag = _remedy(event, event.remedy, language)
+    action, flag = (told(event.remedy[name], language) for name in ("action", "flag"))
     return phrase(language, "do", action=action, flag=flag)
 
 
@@ -169,11 +154,11 @@ def _alerts(message: Message, language: Language) -> tuple[str, list[str]]:
 
 def _details(event: Event, language: Language) -> list[str]:
     if event.kind == "firing":
-        was = phrase(language, "was", headline=verdict_headline(event.was, language)) if event.was else ""
+        was = phrase(language, "was", headline=told(event.was["headline"], language)) if event.was else ""
         return [numbers(event, language), was, _do(event, language), event.url]
     length = duration(max(0.0, (event.ends_at or event.at) - event.starts_at))
     lasted = phrase(language, "after", time=_time(length, language))
-    now = phrase(language, "now", headline=verdict_headline(event.now, language)) if event.now else ""
+    now = phrase(language, "now", headline=told(event.now["headline"], language)) if event.now else ""
     return [lasted, phrase(language, "gone") if event.reason == "gone" else now, event.url]
 
 

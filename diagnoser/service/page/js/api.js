@@ -1,5 +1,6 @@
 // GET requests to the service.
 
+import { current } from "./i18n.js";
 import { token } from "./token.js";
 
 /** An answer that is no success; status 0: no answer at all. */
@@ -18,7 +19,8 @@ export const now = () => Date.now() / 1000 + ahead;
 
 export function headers(more = {}) {
   const held = token();
-  return held ? { ...more, Authorization: `Bearer ${held}` } : more;
+  const asked = { "Accept-Language": current(), ...more };
+  return held ? { ...asked, Authorization: `Bearer ${held}` } : asked;
 }
 
 /** A response that is a success (or 304). */

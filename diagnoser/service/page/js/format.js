@@ -1,6 +1,8 @@
 // Numbers as the terminal writes them (diagnoser/units.py); tests/page holds both against each other.
 
-import { unit } from "./i18n.js";
+import { has, t, unit } from "./i18n.js";
+
+const named = (name) => (has(`unit_${name}`) ? t(`unit_${name}`) : name);
 
 const grouped = (value, digits) => value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
@@ -59,12 +61,12 @@ export function rate(value) {
 
 /** A signal's value with its unit. */
 export function quantity(value, name) {
-  if (name === "bool") return value ? "yes" : "no";
+  if (name === "bool") return t(value ? "yes" : "no");
   if (name === "ratio") return percent(value);
   if (name === "seconds") return seconds(value);
   if (name === "bytes") return size(value);
   const shown = name.includes("/s") ? rate(value) : count(value);
-  return name === "" ? shown : `${shown} ${name}`;
+  return name === "" ? shown : `${shown} ${named(name)}`;
 }
 
 export const amount = (value, name) => (name === "bytes" ? size(value) : `${count(value)} ${name}`);

@@ -1,4 +1,5 @@
-// The words, in the reader's language. A word that is missing in one language is taken from English.
+// The words of the page itself, in the reader's language; sentences about engines come from the service in that language.
+// A word that is missing in one language is taken from English.
 
 import { en } from "./i18n/en.js";
 import { zh } from "./i18n/zh.js";
@@ -7,7 +8,6 @@ const TABLES = { en, zh };
 const KEPT = "diagnoser.language";
 const listeners = new Set();
 let language = "en";
-let words = null; // the Chinese of the service's messages
 
 export const current = () => language;
 export const onLanguage = (listener) => listeners.add(listener);
@@ -21,14 +21,11 @@ export function t(key, values = {}) {
 /** Does the reader's language have that key itself? */
 export const has = (key) => key in TABLES[language];
 
-/** An entry of the messages' own tables, such as ("remedies", "fp8_kv"); undefined in English. */
-export const word = (table, key) => (language === "zh" && words ? words[table]?.[key] : undefined);
-
 /** "12 min" in the reader's language. */
 export function unit(text) {
   const [, number, name] = /^(?:(.*) )?(\S+)$/.exec(text) ?? [];
-  const own = word("units", name);
-  return own === undefined ? text : number === undefined ? own : `${number} ${own}`;
+  if (!has(`unit_${name}`)) return text;
+  return number === undefined ? t(`unit_${name}`) : `${number} ${t(`unit_${name}`)}`;
 }
 
 function wanted() {
@@ -45,38 +42,28 @@ function stored() {
   }
 }
 
-export async function choose(name) {
-  if (name === "zh" && words === null) words = await fetched();
+export function choose(name) {
   language = name;
   document.documentElement.lang = name === "zh" ? "zh-Hans" : "en";
   label(document);
   for (const listener of listeners) listener();
 }
 
-async function fetched() {
-  try {
-    const answer = await fetch("/static/words/zh.json", { cache: "no-cache" });
-    return answer.ok ? await answer.json() : null;
-  } catch {
-    return null; // the page's own words are there all the same
-  }
-}
-
-export async function start(button) {
-  button.addEventListener("click", async () => {
+export function start(button) {
+  button.addEventListener("click", () => {
     const next = language === "zh" ? "en" : "zh";
     try {
       localStorage.setItem(KEPT, next);
     } catch {
       // private browsing: it holds for this page
     }
-    await choose(next);
+    choose(next);
   });
   onLanguage(() => {
     button.textContent = language === "zh" ? "English" : "中文";
     button.lang = language === "zh" ? "en" : "zh";
   });
-  await choose(wanted());
+  choose(wanted());
 }
 
 /** Elements that stand in index.html. */

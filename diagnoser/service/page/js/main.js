@@ -97,7 +97,7 @@ function skip(event) {
 async function start() {
   theme.start();
   token.start();
-  await i18n.start(byId("language"));
+  i18n.start(byId("language"));
   table = new Table();
   table.changed = draw;
   table.label();
@@ -108,6 +108,8 @@ async function start() {
   i18n.onLanguage(() => {
     table.label();
     view.label();
+    view.poll();
+    stream.again();
     draw();
   });
   byId("skip").addEventListener("click", skip);

@@ -16,6 +16,7 @@ export class Stream {
     this.lastId = "";
     this.failures = 0;
     this.wake = () => {};
+    this.renewed = false;
     addEventListener("online", () => this.retry());
     addEventListener("offline", () => this.abort?.abort());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.retry());
@@ -24,13 +25,14 @@ export class Stream {
   /** Runs for ever. */
   async run() {
     for (;;) {
-      if (this.failures === 0) this.told.state("connecting", {});
+      if (this.failures === 0 && !this.renewed) this.told.state("connecting", {});
+      this.renewed = false;
       try {
         await this.once();
         this.failures = Math.max(1, this.failures); // an end in good order: the service stops or restarts
         this.told.state("lost", { reason: "", until: this.pause() });
       } catch (error) {
-        if (await this.refused(error)) continue;
+        if (this.renewed || (await this.refused(error))) continue;
         this.failures += 1;
         this.told.state("lost", { reason: error.status ? error.message : "", until: this.pause(error.wait) });
       }
@@ -67,6 +69,14 @@ export class Stream {
 
   /** Does not wait any longer. */
   retry() {
+    this.wake();
+  }
+
+  /** Asks for everything anew, as in another language. */
+  again() {
+    this.lastId = "";
+    this.renewed = true;
+    this.abort?.abort();
     this.wake();
   }
 

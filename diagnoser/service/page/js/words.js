@@ -1,7 +1,7 @@
-// Sentences about a verdict, as the terminal makes them (diagnoser/outputs/words.py).
+// Words around the sentences of a verdict, as the terminal puts them (diagnoser/outputs/words.py).
 
-import { amount, count, duration, general, percent, quantity, rate, seconds } from "./format.js";
-import { current, has, t, word } from "./i18n.js";
+import { amount, duration, general, percent, quantity, seconds } from "./format.js";
+import { has, t } from "./i18n.js";
 
 const TITLES = { vllm: "vLLM", sglang: "SGLang", unknown: "" };
 export const GLYPHS = ["✓", "?", "▲", "✕", "●"]; // by urgency: none, unknown, warning, unreachable, critical
@@ -17,6 +17,9 @@ export function mode(name) {
   return has(`m_${name}`) ? t(`m_${name}`) : name.replaceAll("_", " ");
 }
 
+/** What was found beside the verdict. */
+export const finding = (code) => (has(`f_${code}`) ? t(`f_${code}`) : code.replaceAll("_", " "));
+
 /** "l1/reservation" in words. */
 export function verdictName(text) {
   const [first, second] = text.split("/");
@@ -27,12 +30,6 @@ export const family = (name) => TITLES[name] ?? name;
 
 export function engineName(engine, ranked) {
   return ranked || !["0", ""].includes(engine.rank) ? `${engine.target} ${t("rank", { rank: engine.rank })}` : engine.target;
-}
-
-/** The headline: in Chinese by the verdict's rule, if it is one of ours. */
-export function headline(verdict) {
-  const own = word("headlines", verdict.rule);
-  return own ? own.replace("{l2}", word("l2", verdict.l2) ?? verdict.l2) : verdict.headline;
 }
 
 export const gravity = (verdict) =>
@@ -139,42 +136,19 @@ export function ttftWords(ttft) {
   return [parts.join(t("comma")), mean, p99Words(ttft?.p99)].filter(Boolean).join(t("semicolon"));
 }
 
-/** What the histograms cannot show yet. */
-export const ttftNow = (ttft) => (ttft?.sentences ?? []).filter((said) => /^(Estimate|No first token|The parts are not known)/.test(said));
-
-// ---------------------------------------------------------------- the verdict in numbers, for languages without its sentences
-
-const phrase = (name, values) => (word("phrases", name) ?? "").replace(/\{(\w+)\}/g, (_, key) => values[key]);
-
-/** Like diagnoser/service/notify/words.py; [] in English, which has the sentences of the rules. */
-export function numbers(diagnosis) {
-  if (current() === "en") return [];
-  const { verdict, signals, ttft } = diagnosis;
-  const known = (name) => signals[name]?.value ?? null;
-  const share = verdict.shares[verdict.bottleneck];
-  const found = share && word("phrases", `share_${verdict.bottleneck}`) ? [phrase(`share_${verdict.bottleneck}`, { share: percent(share) })] : [];
-  if (["unreachable", "unknown"].includes(verdict.bottleneck)) return found;
-  const most = known("waiting_max_requests");
-  if (most) found.push(phrase("waiting", { max: count(most), last: count(known("waiting_last_requests") ?? most) }));
-  const thrown = known("preemptions_per_completion");
-  if (verdict.mode === "preempting" && thrown !== null) found.push(phrase("preempted", { rate: rate(thrown) }));
-  const used = known("l1_used_ratio_max");
-  if (used !== null) found.push(phrase("used", { used: percent(used) }));
-  if (ttft?.p99?.[0]) found.push(phrase("ttft", { low: seconds(ttft.p99[0]), high: ttft.p99[1] === null ? seconds(Infinity) : seconds(ttft.p99[1]) }));
-  return found;
+/** What the histograms cannot show yet: the wait of who arrives now, silence, and which part is missing. */
+export function ttftNow({ ttft, checks, signals }) {
+  if (!ttft) return [];
+  const wait = signals.waiting_last_requests?.value ? ttft.wait_estimate_seconds : null;
+  const age = ttft.queue_age_estimate_seconds;
+  const silent = checks.find((one) => one.id === "no_first_token" && one.answer === "yes");
+  const unknown = ttft.mean_seconds === null ? null : ttft.parts.find((one) => one.kind === "unknown" && ["queue", "prefill"].includes(one.name));
+  return [
+    wait !== null && wait >= 1 ? t(age ? "wait_and_age" : "wait_now", { wait: seconds(wait), age: seconds(age ?? 0) }) : "",
+    silent ? `${silent.reason}${t("stop")}` : "",
+    unknown ? t("why_parts", { reason: unknown.reason }) : "",
+  ].filter(Boolean).map((said) => said[0].toUpperCase() + said.slice(1));
 }
-
-export function remedy(one, engineFamily) {
-  const flags = word("flags", one.id) ?? {};
-  return {
-    action: word("remedies", one.id) ?? one.action,
-    flag: flags[engineFamily] ?? flags.any ?? one.flag,
-    effect: has(`effect_${one.id}`) ? t(`effect_${one.id}`) : one.effect,
-    cost: has(`side_${one.id}`) ? t(`side_${one.id}`) : one.side_effect,
-  };
-}
-
-export const checkLabel = (check) => (has(`check_${check.id}`) ? t(`check_${check.id}`) : check.label);
 
 export function evidence(one) {
   if (one.value === null) return `${one.signal}: ${one.missing_reason || t("not_known")}`;

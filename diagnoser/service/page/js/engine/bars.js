@@ -48,7 +48,7 @@ function l2(diagnosis) {
 function ttft(diagnosis) {
   const parts = words.ttftParts(diagnosis.ttft);
   const said = words.ttftWords(diagnosis.ttft) || t("ttft_none");
-  const now = words.ttftNow(diagnosis.ttft).map((one) => el("p", { className: "note", lang: "en" }, one));
+  const now = words.ttftNow(diagnosis).map((one) => el("p", { className: "note" }, one));
   return row("TTFT", parts.length ? parts.map((one) => [one.share, `p-${one.name}`]) : null, said, now);
 }
 

@@ -2,31 +2,32 @@
 
 import { get } from "../api.js";
 import { el } from "../dom.js";
-import { t } from "../i18n.js";
-import { checkLabel, evidence } from "../words.js";
+import { current, t } from "../i18n.js";
+import { evidence, finding } from "../words.js";
 
 const KINDS = ["checklist", "look-alike"];
 
 function check(one) {
-  const head = el("summary", {}, el("span", { className: `answer ${one.answer}` }, t(one.answer)), el("span", { className: "label" }, checkLabel(one)), el("span", { className: "reason", lang: "en" }, one.reason));
+  const head = el("summary", {}, el("span", { className: `answer ${one.answer}` }, t(one.answer)), el("span", { className: "label" }, one.label), el("span", { className: "reason" }, one.reason));
   const body = el("div", { className: "evidence" },
-    el("p", { lang: "en" }, one.question),
-    one.evidence.length ? el("ul", { "aria-label": t("evidence") }, one.evidence.map((item) => el("li", { lang: "en" }, evidence(item)))) : null,
+    el("p", {}, one.question),
+    one.evidence.length ? el("ul", { "aria-label": t("evidence") }, one.evidence.map((item) => el("li", {}, evidence(item)))) : null,
     explained(one.id));
   return el("details", { className: `check ${one.answer}`, "data-key": `check-${one.id}` }, head, body);
 }
 
-const explanations = new Map();
+const explanations = new Map(); // by language and check
 
-/** The rule's own words, asked for when somebody wants to read them. */
+/** The rule's own words, asked for when somebody wants to read them. What explains the engines' sources is English. */
 function explained(id) {
-  const text = el("pre", { lang: "en" }, explanations.get(id) ?? "");
+  const key = `${current()} ${id}`;
+  const text = el("dl", {}, paragraphs(explanations.get(key)));
   const node = el("details", { className: "explain", "data-key": `explain-${id}` }, el("summary", {}, t("explain")), text);
   node.addEventListener("toggle", async () => {
     if (!node.open || text.textContent) return;
     try {
-      explanations.set(id, (await get(`rules/checks/${encodeURIComponent(id)}`)).text);
-      text.textContent = explanations.get(id);
+      explanations.set(key, (await get(`rules/checks/${encodeURIComponent(id)}`)).parts);
+      text.replaceChildren(...paragraphs(explanations.get(key)));
     } catch (error) {
       text.textContent = error.message;
     }
@@ -34,12 +35,14 @@ function explained(id) {
   return node;
 }
 
+const paragraphs = (parts = []) => parts.flatMap((one) => [el("dt", {}, one.name), el("dd", { lang: one.language === current() ? null : one.language }, one.text)]);
+
 function folded(key, title, checks) {
   return checks.length ? el("details", { className: "fold", "data-key": key }, el("summary", {}, title), checks.map(check)) : null;
 }
 
 function names(key, title, checks) {
-  const said = checks.map(checkLabel).join(" · ");
+  const said = checks.map((one) => one.label).join(" · ");
   return checks.length ? el("details", { className: "fold", "data-key": key }, el("summary", {}, title + t("colon"), el("span", { className: "names" }, said)), checks.map(check)) : null;
 }
 
@@ -59,6 +62,6 @@ export function checklist(diagnosis) {
 
 export function findings(diagnosis) {
   return diagnosis.findings.map((one, place) => el("details", { className: "check", "data-key": `finding-${place}-${one.code}` },
-    el("summary", {}, el("span", { className: "answer" }, t(`s_${one.severity}`) || "·"), el("span", { className: "label" }, one.code.replaceAll("_", " ")), el("span", { className: "reason", lang: "en" }, one.text)),
-    el("ul", { className: "evidence" }, one.evidence.map((item) => el("li", { lang: "en" }, evidence(item))))));
+    el("summary", {}, el("span", { className: "answer" }, t(`s_${one.severity}`) || "·"), el("span", { className: "label" }, finding(one.code)), el("span", { className: "reason" }, one.text)),
+    el("ul", { className: "evidence" }, one.evidence.map((item) => el("li", {}, evidence(item))))));
 }

@@ -5,7 +5,7 @@ import { list } from "../changes.js";
 import { byId, el, replace, say } from "../dom.js";
 import { age, clock } from "../format.js";
 import { current, t } from "../i18n.js";
-import { engineName, family, GLYPHS, gravity, headline, numbers, span } from "../words.js";
+import { engineName, family, GLYPHS, gravity, span } from "../words.js";
 import { bars } from "./bars.js";
 import { checklist, findings } from "./checklist.js";
 import { Course } from "./course.js";
@@ -141,17 +141,12 @@ export class EngineView {
     this.renderSince();
   }
 
-  renderVerdict({ verdict, ...rest }) {
+  renderVerdict({ verdict }) {
     const urgency = this.urgency(verdict);
-    const own = numbers({ verdict, ...rest });
-    const because = el("ul", { className: "because", lang: "en" }, verdict.because.map((said) => el("li", {}, said)));
-    const said = current() === "en" ? [because] : [
-      own.length ? el("ul", { className: "because" }, own.map((one) => el("li", {}, one))) : null,
-      el("details", { "data-key": "original", open: own.length === 0 }, el("summary", {}, t("original")), el("p", { lang: "en" }, verdict.headline), because),
-    ];
+    const said = verdict.because.length ? el("ul", { className: "because" }, verdict.because.map((one) => el("li", {}, one))) : null;
     const since = el("span", { className: "since" }, this.sinceWords());
     this.verdict.className = `verdict u${urgency}`;
-    replace(this.verdict, el("p", { className: "headline" }, `${GLYPHS[urgency]} ${headline(verdict)}`), el("p", { className: "gravity" }, el("span", {}, gravity(verdict)), since), said);
+    replace(this.verdict, el("p", { className: "headline" }, `${GLYPHS[urgency]} ${verdict.headline}`), el("p", { className: "gravity" }, el("span", {}, gravity(verdict)), since), said);
   }
 
   urgency(verdict) {
