@@ -9,11 +9,21 @@ from typing import Any
 
 import httpx
 
+from diagnoser.service.api.models import BOTTLENECKS
+
 from .asking import panels
+from .judging import Seen
+from .judging import complaints as faults
 from .lab import Lab, until
+from .seen import Grafana
 
 Boards = Mapping[str, dict[str, Any]]
 ALL = {"model": "$__all", "engine": "$__all", "bottleneck": "$__all"}
+COLUMNS = [
+    "urgency", "engine", "model", "bottleneck", "mode", "confidence", "waiting", "running", "blocked",
+    "KV held, at least", "KV held, at most", "KV pool", "TTFT P99, at least", "TTFT P99, at most", "L2", "headline",
+    "remedy", "since",
+]  # fmt: skip
 MAY_BE_EMPTY = {"Critical", "L1-bound", "Not known"}
 
 
@@ -73,6 +83,31 @@ def test_several_values_of_a_variable_are_understood(lab: Lab, boards: Boards) -
         return [] if found == {f"{address}/0" for address in chosen} else [repr(found)]
 
     until(wrong)
+
+
+def seen(grafana: Grafana, lab: Lab, one: Mapping[str, Any]) -> list[Seen]:
+    """All panels with the rows of now, as Grafana's libraries show them."""
+    told = [
+        {
+            "panel": panel, "variables": {**ALL, "datasource": "infinity"}, "step": 5,
+            "answers": {target["refId"]: rows(lab, target, ALL) for target in panel["targets"]},
+        }
+        for panel in panels(one)
+    ]  # fmt: skip
+    results = grafana.look(told)["panels"]
+    return [Seen(one["uid"], "all", given["panel"], result) for given, result in zip(told, results, strict=True)]
+
+
+def test_panels_are_as_people_want_to_see_them(lab: Lab, grafana: Grafana, boards: Boards) -> None:
+    """Nothing lost by transformations, overrides that match, names and units for people, codes as words."""
+    until(lambda: faults(boards, seen(grafana, lab, board(boards))))
+    told = {one.panel["title"]: one for one in seen(grafana, lab, board(boards))}
+    stacked = {number["title"] for number in told["Ranks by bottleneck"].result["numbers"]}
+    assert "l1" in stacked and stacked <= set(BOTTLENECKS)
+    assert int(told["Engine ranks"].result["numbers"][0]["text"]) == len(
+        [one for one in told["Verdict of every engine rank"].fields() if one["type"] == "string"]
+    )
+    assert [one["shown"] for one in told["Engines, worst first"].fields()] == COLUMNS
 
 
 def test_a_column_that_the_service_does_not_have_is_found(lab: Lab, boards: Boards) -> None:

@@ -87,7 +87,7 @@ async function look({ panel, answers, variables, step }) {
     timeZone: 'utc', sparkline: false,
   });
   return {
-    before: before.map((frame) => frame.fields.map(({ name }) => name)),
+    before: before.map((frame) => frame.length),
     speaking,
     matched: matched(panel.fieldConfig.overrides, series),
     frames: data.map((frame) => ({
