@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,9 @@ def diagnose(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     def run(*words: object) -> Ran:
         code = main([str(word) for word in words])
         captured = capsys.readouterr()
+        for handler in logging.getLogger().handlers[:]:
+            if getattr(handler, "stream", None) is sys.stderr:  # `serve` logs to what is this test's alone
+                logging.getLogger().removeHandler(handler)
         return Ran(code, captured.out, captured.err)
 
     return run
