@@ -60,3 +60,12 @@ def test_schema_demo_and_types_ship(installed: Path) -> None:
 
 def test_an_editable_install_reads_the_source_tree() -> None:
     assert data_dir("rules") == ROOT / "rules"
+
+
+def test_the_wheel_speaks_chinese(installed: Path) -> None:
+    where = "from diagnoser.language import told; print(told('needs two pages', 'zh'))"
+    environment = {**os.environ, "PYTHONPATH": str(installed), "PYTHONUTF8": "1"}
+    found = subprocess.run(
+        [sys.executable, "-P", "-c", where], cwd=installed, env=environment, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "需要两次采样"

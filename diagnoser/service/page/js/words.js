@@ -1,7 +1,7 @@
 // Words around the sentences of a verdict, as the terminal puts them (diagnoser/outputs/words.py).
 
 import { amount, duration, general, percent, quantity, seconds } from "./format.js";
-import { has, t } from "./i18n.js";
+import { has, t, unit } from "./i18n.js";
 
 const TITLES = { vllm: "vLLM", sglang: "SGLang", unknown: "" };
 export const GLYPHS = ["✓", "?", "▲", "✕", "●"]; // by urgency: none, unknown, warning, unreachable, critical
@@ -23,7 +23,7 @@ export const finding = (code) => (has(`f_${code}`) ? t(`f_${code}`) : code.repla
 /** "l1/reservation" in words. */
 export function verdictName(text) {
   const [first, second] = text.split("/");
-  return second ? `${bottleneck(first)} (${mode(second)})` : bottleneck(first);
+  return second ? t("aside", { what: bottleneck(first), aside: mode(second) }) : bottleneck(first);
 }
 
 export const family = (name) => TITLES[name] ?? name;
@@ -115,7 +115,7 @@ export function moreL2(diagnosis) {
 /** "(20, 40] s", "> 40 s", or "". */
 export function bucket(found) {
   if (!found || found[0] === null) return "";
-  return found[1] === null ? `> ${seconds(found[0])}` : `(${general(found[0])}, ${general(found[1])}] s`;
+  return found[1] === null ? `> ${seconds(found[0])}` : unit(`(${general(found[0])}, ${general(found[1])}] s`);
 }
 
 export function p99Words(found) {

@@ -132,8 +132,9 @@ const ttft = {
   legend: (rows) => [["queue", "p_queue"], ["rest", "rest_of_ttft"], rows.some(unsplit) && ["unsplit", "parts_unknown"]].filter(Boolean),
   describe: (row) => {
     const { mean, queue } = row.ttft;
-    const parts = queue === null ? "" : ` (${t("p_queue")} ${seconds(queue)}, ${t("rest_of_ttft")} ${seconds(mean - queue)})`;
-    return t("at", { clock: clock(row.at), what: t("mean", { time: seconds(mean) }) + parts });
+    const whole = t("mean", { time: seconds(mean) });
+    const aside = queue === null ? "" : `${t("p_queue")} ${seconds(queue)}${t("comma")}${t("rest_of_ttft")} ${seconds(mean - queue)}`;
+    return t("at", { clock: clock(row.at), what: aside ? t("aside", { what: whole, aside }) : whole });
   },
 };
 

@@ -5,6 +5,7 @@ export const en = {
   semicolon: "; ",
   colon: ": ",
   stop: ".",
+  aside: "{what} ({aside})",
   skip: "Skip to the engines",
   home: "All engines",
   retry: "Try now",

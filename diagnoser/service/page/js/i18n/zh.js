@@ -5,6 +5,7 @@ export const zh = {
   semicolon: "；",
   colon: "：",
   stop: "。",
+  aside: "{what}（{aside}）",
   skip: "跳到引擎列表",
   home: "全部引擎",
   retry: "立即重试",
