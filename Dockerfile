@@ -10,7 +10,9 @@ COPY diagnoser ./diagnoser
 COPY rules ./rules
 RUN /opt/diagnoser/bin/pip install -c constraints.txt . \
     && /opt/diagnoser/bin/python -m pip uninstall --yes pip \
-    && rm -r /opt/diagnoser/lib/python3.*/site-packages/pandas/tests
+    && rm -r /opt/diagnoser/lib/python3.*/site-packages/pandas/tests \
+    && find /opt/diagnoser/lib/python3.*/site-packages/babel/locale-data -name '*.dat' \
+       ! -name 'root.dat' ! -name 'en.dat' ! -name 'zh*.dat' -delete
 
 FROM python:${PYTHON} AS run
 LABEL org.opencontainers.image.title="diagnose" \

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 
 LOCALE = Path(__file__).parents[1] / "locale"
@@ -14,6 +15,8 @@ MARK, UNIT = "mark", "unit"
 """Contexts of the catalogue: what stands between two sentences, and units of values."""
 LONGEST = 2000
 """Longer texts are somebody else's."""
+MOST_WORDS, MOST_PLACES = 60, 5
+"""Of what is looked through for parts: errors come from the network, and must not cost us time."""
 CJK = "[\u3400-\u9fff]"
 _SPACES = (
     (re.compile(rf"(?<={CJK})(?=[A-Za-z0-9])|(?<=[A-Za-z0-9%])(?={CJK})"), " "),
@@ -113,25 +116,29 @@ class Catalogue:
         return said
 
     def value(self, value: str) -> str:
+        """What stands in a hole: a number with its unit, a name, or a sentence."""
         number, blank, unit = value.rpartition(" ")
         own = self._phrases.get((UNIT, unit)) if not number or re.fullmatch(_NUMBER, number) else None
         return f"{number}{blank}{own}" if own else self.told(value)
 
     def _joined(self, text: str, strict: bool) -> str | None:
         """Sentences that the code puts together: "; " and ": " between two, a full stop or a name at an end."""
+        if text.count(" ") > MOST_WORDS:
+            return None
         lead, first, (name, _, rest) = text[:2], text[:1], text.partition(" ")
+        stopped = text.endswith(".") and not text.endswith("..")
         return (
             (self._around(strict, self.phrase(lead, MARK), text[2:]) if lead in (", ", "; ") else None)
             or self._split(text, "; ", strict)
             or self._split(text, ": ", strict)
-            or (self._around(strict, "", text[:-1], self.phrase(".", MARK)) if text.endswith(".") else None)
+            or (self._around(strict, "", text[:-1], self.phrase(".", MARK)) if stopped else None)
             or (self._find(first.lower() + text[1:], strict) if first.isupper() else None)
             or (self._around(strict, f"{name} ", rest) if re.search("[.:/]", name) else None)
         )
 
     def _split(self, text: str, mark: str, strict: bool) -> str | None:
         """At the first place with a known sentence before it and, if `strict`, behind it."""
-        for place in re.finditer(re.escape(mark), text):
+        for place in islice(re.finditer(re.escape(mark), text), MOST_PLACES):
             before, rest = self._find(text[: place.start()], True), text[place.end() :]
             after = self._find(rest, strict) if before else None
             if before and (after or not strict):

@@ -110,6 +110,24 @@ def test_what_is_put_together_is_told_in_parts() -> None:
     assert told("cannot tell: the database said no", "zh") == "无法判断：the database said no"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        ". " * 60,
+        "." * 1900,
+        ", " * 55,
+        "a.b " * 59,
+        "A: b; " * 20,
+        "x:y z: " * 25,
+        "needs two pages; " * 20,
+        "{" * 99,
+        "É: ?",
+    ],
+)
+def test_whatever_comes_from_the_network_is_told_somehow(text: str) -> None:
+    assert told(text, "zh")
+
+
 def test_what_is_not_known_stays_as_it_is() -> None:
     for text in ("", "GPU on fire", "my own rule: it is 5 o'clock", "Tokens. And more tokens; many.", "x" * 5000):
         assert told(text, "zh") == text
