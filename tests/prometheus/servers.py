@@ -15,7 +15,10 @@ import httpx
 
 from diagnoser.sources.recording import RecordedTarget
 
-PACKAGES = {"prometheus": "prometheus", "promtool": "prometheus", "victoria-metrics": "victoria-metrics"}
+PACKAGES = {
+    "prometheus": "prometheus", "promtool": "prometheus", "victoria-metrics": "victoria-metrics",
+    "vmalert": "victoria-metrics",
+}  # fmt: skip
 READY_SECONDS = 20.0
 
 

@@ -40,6 +40,19 @@ def test_promtool_accepts_the_rules() -> None:
     assert tool("check", "rules", RECORDING, ALERTS, cwd=COMMITTED).count("SUCCESS") == 2
 
 
+def test_vmalert_accepts_the_rules_and_refuses_broken_ones(tmp_path: Path) -> None:
+    """Its own parser reads expressions and templates."""
+
+    def tried(*paths: Path) -> int:
+        words = [binary("vmalert"), "-dryRun", *(f"-rule={path}" for path in paths)]
+        return subprocess.run(words, capture_output=True, timeout=60).returncode
+
+    assert tried(COMMITTED / RECORDING, COMMITTED / ALERTS) == 0
+    broken = tmp_path / RECORDING
+    broken.write_text((COMMITTED / RECORDING).read_text().replace("group without ()", "groups without ()"))
+    assert tried(broken) != 0
+
+
 def test_every_alert_is_silent_and_fires_and_ends() -> None:
     assert "SUCCESS" in tool("test", "rules", TESTS, cwd=COMMITTED)
     tests = yaml.safe_load((COMMITTED / TESTS).read_text())["tests"]
