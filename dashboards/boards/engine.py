@@ -32,6 +32,7 @@ from boards.words import (
     SIGNS,
     YELLOW,
     answers,
+    blocked,
     book,
     bottlenecks,
     checks,
@@ -70,15 +71,15 @@ def top() -> Iterator[Panel]:
         ("confidence", "high: direct evidence, and every look-alike excluded."),
     ):
         query = Query(f"max by ({label}) ({recorded('verdict')})", instant=True, table=True)
-        made = number([query], "none", severities() if label == "severity" else (), label)
+        mappings, empty = severities() if label == "severity" else (), "-" if label == "mode" else "unknown"
+        made = number([query], "none", mappings, label, empty)
         if label != "severity":
             plain(made)
-        yield finished(made.no_value("-") if label == "mode" else made, label.capitalize(), words, (3, 4))
+        yield finished(made, label.capitalize(), words, (3, 4))
     words = f"State of the host tier, {DOCS}/l2.md. Only idle_space means that it is known to be half empty."
     yield finished(number([Query(l2_code("instance, rank"), instant=True)], "none", l2_states()), "L2", words, (4, 4))
-    blocked = number([Query(f"max({recorded('blocked_ratio')})", instant=True)], "percentunit")
-    steps = ((None, "green"), (book().number("gate_share_min"), "orange"), (book().number("share_critical"), "red"))
-    yield finished(blocked, "Blocked", "Part of the window in which somebody had to wait.", (3, 4), steps)
+    part = number([Query(f"max({recorded('blocked_ratio')})", instant=True)], "percentunit")
+    yield finished(part, "Blocked", "Part of the window in which somebody had to wait.", (3, 4), blocked())
     queue = number([Query(f"max({recorded('waiting_last_requests')})", instant=True)], "short")
     yield finished(
         queue, "Waiting", "Requests in the queue at the end of the window.", (4, 4), ((None, "green"), (1, "orange"))

@@ -36,7 +36,7 @@ def dashboard() -> Dashboard:
 
 def _top() -> Iterator[Panel]:
     def tell(title: str, words: str, expr: str, steps: object = CALM) -> Panel:
-        return finished(number([Query(expr, instant=True)], "short").no_value("0"), title, words, (6, 3), steps)
+        return finished(number([Query(expr, instant=True)], "short", empty="0"), title, words, (6, 3), steps)
 
     alarm, warn = ((None, "green"), (1, "red")), ((None, "green"), (1, "orange"))
     verdict = recorded("verdict")
@@ -129,4 +129,13 @@ def _load() -> Iterator[Panel]:
             "Held part of the KV pool, the ten fullest. High usage alone is no bottleneck.",
         ),
     ):
-        yield finished(ranked(lines([Query(f"topk(10, {recorded(what)})", NAME)], unit, axis)), title, words, (12, 8))
+        yield finished(
+            ranked(
+                lines(
+                    [Query(f"topk(10, {recorded(what)})", NAME)], unit, axis, top=1 if unit == "percentunit" else None
+                )
+            ),
+            title,
+            words,
+            (12, 8),
+        )

@@ -17,6 +17,7 @@ from boards.panels import (
     coloured,
     column,
     finished,
+    gauge,
     hidden,
     linked,
     number,
@@ -25,8 +26,9 @@ from boards.panels import (
     rows,
     states,
     transformed,
+    wide,
 )
-from boards.words import COLOURS, DOCS, L2_COLOURS, L2_NAMES, bottlenecks, l2_states, texts
+from boards.words import COLOURS, DOCS, L2_COLOURS, L2_NAMES, blocked, bottlenecks, l2_states, nothing, texts
 from boards.words import URGENCY as _URGENCY
 from boards.worst import COLUMNS
 
@@ -90,7 +92,7 @@ def _top() -> Iterator[Panel]:
         ("L1-bound", "Ranks in which KV space keeps requests waiting.", {"bottleneck": "l1"}),
         ("Not known", "Ranks that do not answer, or whose data do not suffice.", {"bottleneck": "unknown,unreachable"}),
     ):
-        made = number([Rows("fleet", {"engine": "string"}, {**chosen(), **more})], "short").no_value("0")
+        made = number([Rows("fleet", {"engine": "string"}, {**chosen(), **more})], "short", empty="0")
         made.reduce_options(common.ReduceDataOptions().calcs(["count"]).fields("/^engine$/"))
         alarm = "red" if title == "Critical" else "orange"
         shown = _panel(made, title, words, (6, 3), ((None, "green"), (1, alarm)))
@@ -111,7 +113,7 @@ def timeline() -> Panel:
 _TIME = {"conversions": [{"targetField": "time", "destinationType": "time"}], "fields": {}}
 NAMES = {
     "ttft_p99_low_seconds": COLUMNS["Value #E"], "ttft_p99_high_seconds": COLUMNS["Value #F"], "l2": "L2",
-    "used_low_tokens": "KV held, at least", "used_high_tokens": "KV held, at most", "capacity_tokens": "KV pool",
+    "used_low_tokens": "KV held ≥", "used_high_tokens": "KV held ≤", "capacity_tokens": "KV pool",
 }  # fmt: skip
 
 
@@ -120,16 +122,27 @@ def worst() -> Panel:
     made = transformed(rows([Rows("fleet", FLEET, chosen())], "urgency"), organize={"renameByName": NAMES})
     coloured(made, "urgency", texts(URGENCY))
     coloured(made, "bottleneck", bottlenecks())
-    coloured(made, "L2", l2_states())
-    gauge = {"type": "gauge", "mode": "basic"}
-    column(made, "blocked", unit="percentunit", decimals=0, min=0, max=1, custom_cell_options=gauge)
-    for name in ("KV held, at least", "KV held, at most", "KV pool"):
-        column(made, name, unit="short")
+    coloured(made, "L2", [*l2_states(), nothing("unknown")])
+    gauge(made, "blocked", blocked())
+    for name in ("KV held ≥", "KV held ≤", "KV pool"):
+        column(made, name, unit="short", custom_width=95)
+    wide(
+        made,
+        urgency=90,
+        bottleneck=100,
+        mode=110,
+        confidence=105,
+        waiting=80,
+        running=85,
+        blocked=105,
+        L2=115,
+        since=120,
+    )
     column(made, "running", decimals=0)
     column(made, "since", unit="dateTimeFromNow")
     hidden(made, "severity")
     for name in (COLUMNS["Value #E"], COLUMNS["Value #F"]):
-        column(made, name, unit="s")
+        column(made, name, unit="s", custom_width=105)
     linked(made, "bottleneck", "What it means", f"{DOCS}/verdicts.md")
     words = (
         "One line a rank, the most urgent first, with the first remedy. A number with a range has two columns: at "

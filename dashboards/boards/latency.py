@@ -35,6 +35,7 @@ def ttft(size: Size, target: float) -> Panel:
         max=1,
         custom_axis_placement="right",
         custom_axis_label="",
+        custom_fill_opacity=0,
         custom_line_style={"fill": "dot", "dash": [2, 4]},
     )
     painted(made.no_value("No first token in the window"), {"queue share": RED})

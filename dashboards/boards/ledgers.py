@@ -77,6 +77,7 @@ def resident(size: Size) -> Panel:
         max=1,
         custom_axis_placement="right",
         custom_axis_label="part of the tier",
+        custom_line_width=1,
     )
     words = (
         "The host tier. SGLang's HiCache tells what is resident, in tokens. vLLM exports no residency: what was ever "
@@ -120,7 +121,7 @@ def preemptions(size: Size) -> Panel:
     )
     made = painted(lines(queries, "reqps"), {"preempted": RED, "retracted": RED})
     made.no_value("None so far: SGLang's counter exists from the first one on")
-    return finished(made, "Preemptions", words, size, ((None, "green"), (0.01, "red")))
+    return finished(made, "Preemptions", words, size)
 
 
 def share(size: Size) -> Panel:

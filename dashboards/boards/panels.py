@@ -22,16 +22,20 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 from boards.promql import Query
+from boards.words import nothing
 
 PROMETHEUS = DataSourceRef(type_val="prometheus", uid="${datasource}")
 Panel = Any
 """A builder of the SDK; its kinds share no type but their methods."""
 Steps = Sequence[tuple[float | None, str]]
 CALM: Steps = ((None, "green"),)
+PALETTE = FieldColorModeId.PALETTE_CLASSIC
 
 
 def finished(panel: Panel, title: str, words: str, size: tuple[int, int], steps: Steps = CALM) -> Panel:
-    """What all have; size is width (of 24) and height."""
+    """What all have; size is width (of 24) and height. Charts draw their thresholds as dashed lines."""
+    if isinstance(panel, timeseries.Panel) and len(steps) > 1:
+        panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED))
     made = panel.title(title).description(words).span(size[0]).height(size[1]).datasource(PROMETHEUS)
     found = [Threshold(value=value, color=colour) for value, colour in steps]
     return made.thresholds(ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(found))
@@ -48,7 +52,9 @@ def lines(
     queries: Sequence[Query], unit: str, axis: str = "", stacked: bool = False, top: float | None = None
 ) -> Panel:
     """Time series, stacked as areas or as lines; `axis` says what is counted where the unit does not."""
-    made = timeseries.Panel().unit(unit).min(0).line_width(1).fill_opacity(55 if stacked else 5).axis_label(axis)
+    made = timeseries.Panel().unit(unit).min(0).axis_label(axis).color_scheme(FieldColor().mode(PALETTE))
+    # The outline of a stacked area that is empty would lie on top of all the others.
+    made.line_width(0 if stacked else 1).fill_opacity(55 if stacked else 5)
     if unit == "percentunit":
         made.decimals(0)
     made.show_points(kinds.VisibilityMode.NEVER).line_interpolation(kinds.LineInterpolation.STEP_AFTER)
@@ -65,15 +71,19 @@ def _legend(mode: kinds.LegendDisplayMode, place: kinds.LegendPlacement) -> comm
 
 def ranked(panel: Panel) -> Panel:
     """Many lines: the legend is a table with the largest on top, and so is what the pointer shows."""
+    panel.fill_opacity(0)
     panel.tooltip(common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI).sort(kinds.SortOrder.DESCENDING))
     legend = _legend(kinds.LegendDisplayMode.TABLE, kinds.LegendPlacement.RIGHT)
     return panel.legend(legend.sort_by("Last *").sort_desc(True))
 
 
-def number(queries: Sequence[Query], unit: str, mappings: Sequence[ValueMapping] = (), field: str = "") -> Panel:
-    """A large number, or the text of a label named `field`."""
-    made = stat.Panel().unit(unit).mappings(list(mappings)).color_mode(kinds.BigValueColorMode.BACKGROUND)
-    made.graph_mode(kinds.BigValueGraphMode.NONE).no_value("unknown").text_mode(kinds.BigValueTextMode.VALUE)
+def number(
+    queries: Sequence[Query], unit: str, mappings: Sequence[ValueMapping] = (), field: str = "", empty: str = "unknown"
+) -> Panel:
+    """A large number, or the text of a label named `field`; `empty`, in grey, where there is none."""
+    made = stat.Panel().unit(unit).mappings([*mappings, nothing(empty)])
+    made.color_mode(kinds.BigValueColorMode.BACKGROUND)
+    made.graph_mode(kinds.BigValueGraphMode.NONE).no_value(empty).text_mode(kinds.BigValueTextMode.VALUE)
     if unit == "percentunit":
         made.decimals(0)
     made.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields(f"/^{field}$/" if field else ""))
@@ -127,7 +137,23 @@ def _spelled(name: str) -> str:
 
 def coloured(panel: Panel, name: str, mappings: Sequence[ValueMapping]) -> Panel:
     """A column whose cells are filled with the colour of their value."""
-    return column(panel, name, mappings=list(mappings), custom_cell_options={"type": "color-background"})
+    filled = {"type": "color-background", "mode": "basic"}
+    return column(panel, name, mappings=list(mappings), custom_cell_options=filled, custom_align="center")
+
+
+def gauge(panel: Panel, name: str, steps: Steps = ((None, "blue"),), width: int = 105) -> Panel:
+    """A column of parts of a whole, as bars. Blue: neither good nor bad."""
+    found = {"mode": "absolute", "steps": [{"value": value, "color": colour} for value, colour in steps]}
+    bar = {"type": "gauge", "mode": "basic"}
+    part: dict[str, Any] = {"unit": "percentunit", "decimals": 0, "min": 0, "max": 1}
+    return column(panel, name, **part, thresholds=found, custom_cell_options=bar, custom_width=width)
+
+
+def wide(panel: Panel, **widths: int) -> Panel:
+    """Columns that need no more; the others share what is left. `KV_held` stands for "KV held"."""
+    for name, width in widths.items():
+        column(panel, name.replace("_", " "), custom_width=width)
+    return panel
 
 
 def painted(panel: Panel, colours: dict[str, str], names: dict[str, str] | None = None) -> Panel:

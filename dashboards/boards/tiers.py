@@ -10,7 +10,7 @@ from boards import latency, ledgers
 from boards.frame import TIERS, Bottlenecks, board, variables
 from boards.panels import Panel, finished, number, plain, states
 from boards.promql import Query, l2_code, recorded, verdict_code
-from boards.words import BLUE, DOCS, GREY, SIGNS, answers, book, bottlenecks, l2_states, texts
+from boards.words import BLUE, DOCS, GREY, SIGNS, answers, blocked, book, bottlenecks, l2_states, texts
 
 QUESTIONS = {
     "kv_space_closed": "Is KV space the closed gate?", "l2_idle": "Is L2 idle?",
@@ -36,8 +36,11 @@ def dashboard() -> Dashboard:
 
 
 def _headline() -> Iterator[Panel]:
-    def tell(title: str, words: str, expr: str, unit: str, mappings: object, steps: object) -> Panel:
-        return finished(number([Query(expr, instant=True)], unit, mappings), title, words, (4, 4), steps)
+    def tell(
+        title: str, words: str, expr: str, unit: str, mappings: object, steps: object, empty: str = "unknown"
+    ) -> Panel:
+        made = number([Query(expr, instant=True)], unit, mappings, empty=empty)
+        return finished(made, title, words, (4, 4), steps)
 
     green = ((None, "green"),)
     yield tell(
@@ -46,16 +49,15 @@ def _headline() -> Iterator[Panel]:
     used = f"max({recorded('l1_used_ratio_last')})"
     words = "Part of the KV pool that requests hold. Nobody need wait at 99 %, everybody may at 40 %."
     yield plain(tell("L1 held", words, used, "percentunit", (), green))
-    steps = ((None, "green"), (book().number("gate_share_min"), "orange"), (book().number("share_critical"), "red"))
     words = "Part of the window in which KV space kept somebody waiting."
     closed = recorded("share", 'gate="l1"')
-    yield tell("Closed by KV space", words, f"max({closed})", "percentunit", (), steps)
+    yield tell("Closed by KV space", words, f"max({closed})", "percentunit", (), blocked())
     yield tell("L2", f"State of the host tier, {DOCS}/l2.md.", l2_code("instance, rank"), "none", l2_states(), green)
     words = (
         "Part of L2 that is filled; - where there is none or the engine does not tell it (only SGLang's HiCache does)."
     )
-    filled = tell("L2 filled", words, f"max({recorded('l2_resident_ratio')})", "percentunit", (), green)
-    yield plain(filled).decimals(1).no_value("-")
+    filled = tell("L2 filled", words, f"max({recorded('l2_resident_ratio')})", "percentunit", (), green, "-")
+    yield plain(filled).decimals(1)
     words = "yes: L2 serves prefixes that would be computed again. It never admits anybody, whatever its size."
     helps = recorded("check", 'check="l2_could_help"')
     yield tell("L2 spares prefill", words, f"max({helps})", "none", _helps(), green)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from grafana_foundation_sdk.models.dashboard import RangeMap, ValueMap, ValueMapping, ValueMappingResult
+from grafana_foundation_sdk.models.dashboard import (
+    RangeMap,
+    SpecialValueMap,
+    SpecialValueMatch,
+    ValueMap,
+    ValueMapping,
+    ValueMappingResult,
+)
 
 from diagnoser.data import data_dir
 from diagnoser.model import L2State
@@ -83,6 +90,19 @@ def checks() -> list[ValueMapping]:
         same = labels[check.label] == 1 or words == check.label.lower()
         shown[check.id] = (check.label if same else f"{check.label}: {words.removeprefix('l2 ')}", None)
     return texts(shown)
+
+
+def blocked() -> tuple[tuple[float | None, str], ...]:
+    """Thresholds of a part of the window in which somebody had to wait."""
+    return ((None, GREEN), (book().number("gate_share_min"), ORANGE), (book().number("share_critical"), RED))
+
+
+def nothing(text: str) -> ValueMapping:
+    """No value at all, in grey: without it, it has the colour of the lowest threshold, green."""
+    found = SpecialValueMap()
+    found.options.match = SpecialValueMatch.NULL_AND_NAN
+    found.options.result = ValueMappingResult(text=text, color=GREY, index=99)
+    return found
 
 
 def severities() -> list[ValueMapping]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from boards.frame import ENGINE
-from boards.panels import Panel, coloured, column, finished, hidden, linked, rows, transformed
+from boards.panels import Panel, coloured, column, finished, gauge, hidden, linked, rows, transformed, wide
 from boards.promql import WHO, Query, l2_code, lower, recorded, worst_first
-from boards.words import DOCS, bottlenecks, l2_states, urgencies
+from boards.words import DOCS, blocked, bottlenecks, l2_states, nothing, urgencies
 
 ONE = f"/d/{ENGINE}?${{__url_time_range}}&var-job=${{__data.fields.job:percentencode}}"
 ONE += "&var-model=${__data.fields.model:percentencode}"
@@ -13,7 +13,7 @@ ONE += "&var-instance=${__data.fields.instance:percentencode}&var-rank=${__data.
 ONE += "&var-datasource=${datasource}&var-window=${window}"
 COLUMNS = {
     "Value #A": "urgency", "Value #B": "waiting", "Value #C": "KV held", "Value #D": "blocked",
-    "Value #E": "TTFT P99, at least", "Value #F": "TTFT P99, at most", "Value #G": "L2",
+    "Value #E": "TTFT P99 ≥", "Value #F": "TTFT P99 ≤", "Value #G": "L2",
 }  # fmt: skip
 ORDER = ("Value #A", "instance", "rank", "model", "bottleneck", "mode", "severity", "confidence")
 
@@ -38,20 +38,22 @@ def worst() -> Panel:
 def _dressed(made: Panel) -> Panel:
     coloured(made, "urgency", urgencies())
     coloured(made, "bottleneck", bottlenecks())
-    coloured(made, "L2", l2_states())
-    for name in ("KV held", "blocked"):
-        column(
-            made,
-            name,
-            unit="percentunit",
-            decimals=0,
-            min=0,
-            max=1,
-            custom_cell_options={"type": "gauge", "mode": "basic"},
-        )
-    for name in ("TTFT P99, at least", "TTFT P99, at most"):
-        column(made, name, unit="s")
-    column(made, "L2", no_value="unknown")
+    coloured(made, "L2", [*l2_states(), nothing("unknown")])
+    gauge(gauge(made, "KV held"), "blocked", blocked())
+    for name in (COLUMNS["Value #E"], COLUMNS["Value #F"]):
+        column(made, name, unit="s", custom_width=105)
+    wide(
+        made,
+        urgency=90,
+        rank=60,
+        bottleneck=100,
+        mode=110,
+        confidence=105,
+        waiting=80,
+        KV_held=105,
+        blocked=105,
+        L2=115,
+    )
     hidden(made, "severity", "family", "job", "rule")
     linked(made, "instance", "This engine in detail", ONE)
     return linked(made, "bottleneck", "What it means", f"{DOCS}/verdicts.md#${{__data.fields.rule}}")

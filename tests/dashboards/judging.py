@@ -26,6 +26,7 @@ POSSIBLE = {
 }  # fmt: skip
 """Names of series that a legend, or a grouped column, can make; no recording has all of them."""
 UGLY = re.compile(r"NaN|Infinity|undefined|null|\[object|\d\.\d{5}|\de-|\dE-|\$\{|\{\{")
+GOOD = ("#73BF69", "green")
 RAW = re.compile(r"_|#|^Value|^Time$|=|\{")
 """A label's or a metric's name instead of a word."""
 
@@ -118,8 +119,20 @@ def unreadable(seen: Seen) -> Iterator[str]:
             if UGLY.search(row["text"]) and one["type"] != "string":
                 yield f"{seen.where}: {one['shown']} shows {row['text']!r} for {row['value']!r}"
     for number in seen.result["numbers"] or []:
+        if number["text"] == "unknown" and number["color"] in GOOD:
+            yield f"{seen.where}: unknown has the colour of what is well"
         if UGLY.search(number["text"]):
             yield f"{seen.where}: shows {number['text']!r}"
+
+
+def alike(seen: Seen) -> Iterator[str]:
+    """Lines of the same colour that are not the two edges of one range."""
+    if seen.kind == "timeseries":
+        edges = {
+            (one["shown"].removesuffix(", at least").removesuffix(", at most"), one["mode"]) for one in seen.series()
+        }
+        counts = Counter(colour for _, colour in edges)
+        yield from (f"{seen.where}: {count} lines are {colour}" for colour, count in counts.items() if count > 1)
 
 
 def repeated(seen: Seen) -> Iterator[str]:
@@ -137,7 +150,7 @@ def unmapped(seen: Seen) -> Iterator[str]:
         if not shown or one["type"] == "time" or seen.kind == "stat":
             continue
         for row in one["rows"]:
-            if row["value"] is not None and row["text"] not in shown:
+            if row["text"] and row["text"] not in shown:
                 yield f"{seen.where}: {one['shown']} shows {row['text']!r} for {row['value']!r}"
             if row["value"] is not None and seen.kind == "state-timeline" and not row["color"]:
                 yield f"{seen.where}: {row['text']} has no colour"
@@ -145,7 +158,7 @@ def unmapped(seen: Seen) -> Iterator[str]:
 
 def _texts(mapping: Mapping[str, Any]) -> Iterator[str]:
     options = mapping["options"]
-    results = [options["result"]] if mapping["type"] == "range" else options.values()
+    results = [options["result"]] if mapping["type"] in ("range", "special") else options.values()
     yield from (str(result["text"]) for result in results)
 
 
@@ -202,7 +215,7 @@ def complaints(boards: Boards, every: Sequence[Seen]) -> list[str]:
     """All."""
     out = [*unspoken(every), *unmatched(every)]
     for seen in every:
-        for judge in (lost, unreadable, repeated, unmapped, unbanded):
+        for judge in (lost, unreadable, alike, repeated, unmapped, unbanded):
             out += judge(seen)
         out += broken(boards, seen)
     return out

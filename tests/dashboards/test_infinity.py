@@ -21,7 +21,7 @@ Boards = Mapping[str, dict[str, Any]]
 ALL = {"model": "$__all", "engine": "$__all", "bottleneck": "$__all"}
 COLUMNS = [
     "urgency", "engine", "model", "bottleneck", "mode", "confidence", "waiting", "running", "blocked",
-    "KV held, at least", "KV held, at most", "KV pool", "TTFT P99, at least", "TTFT P99, at most", "L2", "headline",
+    "KV held ≥", "KV held ≤", "KV pool", "TTFT P99 ≥", "TTFT P99 ≤", "L2", "headline",
     "remedy", "since",
 ]  # fmt: skip
 MAY_BE_EMPTY = {"Critical", "L1-bound", "Not known"}

@@ -143,6 +143,9 @@ def test_units_thresholds_and_colours_are_known(grafana: Grafana, boards: Boards
             assert units_of(panel) <= set(told["units"]), f"{uid}: {panel['title']}"
             for steps in steps_of(panel):
                 values = [step["value"] for step in steps]
+                own = panel["fieldConfig"]["defaults"].get("custom", {})
+                drawn = "thresholdsStyle" in own or panel["type"] != "timeseries" or len(steps) == 1
+                assert drawn, f"{uid}: {panel['title']}: thresholds that no chart shows"
                 assert values[0] is None and values[1:] == sorted(set(values[1:])), f"{uid}: {panel['title']}"
     unknown = {name for name, found in told["colours"].items() if found == name and not name.startswith("#")}
     assert not unknown - {"text"}
