@@ -99,14 +99,14 @@ class Recorder:
             before.append(mine)
         for name, texts in parts.items():
             zero = f"{self._everyone()} * 0"
-            yield Record(self.now("closed"), f"({' or '.join(texts)} or {zero}) and {queue}", {"gate": name})
+            yield Record(self.now("closed"), f"{nameless(' or '.join([*texts, zero]))} and {queue}", {"gate": name})
             yield Record(self.now("excluded"), self._excluded(name), {"gate": name})
 
     def _excluded(self, gate: str) -> str:
         """The part of the interval in which somebody waited and the gate was surely open."""
         signs = [f"({self.now(f'sign_{g.id}')} == 0)" for g in self.book.gates if g.gate == gate and g.when]
         queue = self.now("queue_present_ratio")
-        return f"({' and '.join([queue, *signs])}) or {queue} * 0"
+        return nameless(f"({' and '.join([queue, *signs])}) or {queue} * 0")
 
     # ---------------------------------------------------------------- shares
 
@@ -212,6 +212,11 @@ def duration_name(seconds: float) -> str:
     """A duration as it stands in names and ranges: 5m, 15s."""
     whole = round(seconds)
     return f"{whole // 60}m" if whole >= 60 and whole % 60 == 0 else duration(seconds)
+
+
+def nameless(text: str) -> str:
+    """Without the names of what it is made of: else two series over a range, where `or` changes its side."""
+    return f"max without () ({text})"
 
 
 def ones(text: str) -> str:
