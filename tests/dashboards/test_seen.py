@@ -151,6 +151,19 @@ def test_units_thresholds_and_colours_are_known(grafana: Grafana, boards: Boards
     assert not unknown - {"text"}
 
 
+def test_annotations_are_regions_with_words(grafana: Grafana, held: Past, boards: Boards) -> None:
+    """From the first second with a bottleneck to the last, each with its verdict."""
+    (note,) = boards["diagnoser-engine"]["annotations"]["list"]
+    answer = held.asked(filled(note["expr"], ALL), False)
+    (told,) = grafana.look([], notes=[{"note": note, "answer": answer}])["notes"]
+    assert told["step"] == "15s"
+    shown = {(one["title"].strip(), one["text"], tuple(one["tags"])) for one in told["events"]}
+    assert ("l1 preempting", "vllm-0.32.0--c-l1-preempt/0: critical, medium confidence", ("l1", "critical")) in shown
+    assert not [one for one in shown if "mode" in one[0]], "the name of a label that is not there"
+    assert ("slots", "vllm-0.32.0--e-max-num-seqs/0: critical, medium confidence", ("slots", "critical")) in shown
+    assert all(one["time"] < one["timeEnd"] for one in told["events"] if "--c-l1-preempt" in one["text"])
+
+
 def test_links_of_dashboards_lead_somewhere(boards: Boards) -> None:
     for uid, board in boards.items():
         for link in board["links"]:
@@ -171,10 +184,12 @@ def test_a_misspelled_option_is_found(grafana: Grafana, boards: Boards) -> None:
     assert len(found.splitlines()) == 2 and "sortby" in found and '"stepafter"' in found
 
 
-def test_the_libraries_are_of_the_release_that_we_deploy(grafana: Grafana) -> None:
+def test_the_libraries_are_of_the_release_that_we_deploy(grafana: Grafana, boards: Boards) -> None:
     image = re.search(r"grafana/grafana:([\d.]+)", (ROOT / "docker-compose.yml").read_text())
     assert image is not None
     assert grafana.versions() == dict.fromkeys(("data", "prometheus", "schema"), image.group(1))
+    newest = grafana.look([])["schema"]
+    assert all(board["schemaVersion"] <= newest for board in boards.values())
 
 
 @pytest.mark.parametrize("case", CASES)

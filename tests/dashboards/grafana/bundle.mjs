@@ -10,6 +10,12 @@ await build({
   platform: 'node',
   format: 'cjs',
   mainFields: ['module', 'main'],
+  plugins: [
+    {
+      name: 'without pages',
+      setup: (one) => one.onResolve({ filter: /AnnotationQueryEditor/ }, () => ({ path: `${here}nothing.mjs` })),
+    },
+  ],
   alias: Object.fromEntries(['@grafana/runtime', 'react-use'].map((name) => [name, `${here}nothing.mjs`])),
   logLevel: 'error',
 });

@@ -2,6 +2,8 @@
 //
 // Prometheus: the back end makes one frame a series and names it after the legend, the library @grafana/prometheus makes
 // tables of them. The back end is not published; named() and frame() follow its pkg/promlib/querydata/response.go.
+import { lastValueFrom } from 'rxjs';
+import { PrometheusAnnotationSupport } from './node_modules/@grafana/prometheus/dist/esm/annotations.mjs';
 import { transformV2 } from './node_modules/@grafana/prometheus/dist/esm/result_transformer.mjs';
 
 const LABEL = /\{\{\s*(.+?)\s*\}\}/g;
@@ -51,6 +53,19 @@ export function prometheus(targets, answers, step) {
     return found.length ? found : [{ refId: target.refId, meta: {}, fields: [], length: 0 }];
   });
   return transformV2({ data }, { targets }, {}).data;
+}
+
+// Annotations: what the query is made of, and the events that its answer becomes.
+export async function events(note, answer) {
+  const support = PrometheusAnnotationSupport({});
+  const asked = support.prepareAnnotation(structuredClone(note));
+  const step = asked.target.interval;
+  const frames = answer.map((series) => ({
+    ...frame({ ...asked.target, legendFormat: '' }, series, Number.parseInt(step)),
+    meta: { executedQueryString: `Expr: ${asked.target.expr}\nStep: ${step}` },
+  }));
+  const found = await lastValueFrom(support.processEvents(asked, frames), { defaultValue: [] });
+  return { step, events: found.map(({ time, timeEnd, title, text, tags }) => ({ time, timeEnd, title, text, tags })) };
 }
 
 // Infinity's back end: a field a column; without columns a field a key, in alphabetical order, of the type of its values.

@@ -1,8 +1,9 @@
 // What Grafana's own libraries show of panels. In: [{panel, answers, variables, step}]; out: one object for each.
 import './dom.mjs';
 import * as grafana from '@grafana/data';
+import { defaultDashboard } from '@grafana/schema';
 import { lastValueFrom } from 'rxjs';
-import { infinity, prometheus } from './frames.mjs';
+import { events, infinity, prometheus } from './frames.mjs';
 import { interpolated } from './words.mjs';
 
 const theme = grafana.createTheme();
@@ -49,7 +50,7 @@ function matched(overrides, frames) {
   });
 }
 
-function field(one, frame, frames, replace) {
+function field(one, frame, frames) {
   const rows = one.values.map((value, row) => ({
     value: value ?? null,
     ...shown(one.display(value)),
@@ -93,7 +94,7 @@ async function look({ panel, answers, variables, step }) {
     frames: data.map((frame) => ({
       refId: frame.refId ?? null,
       length: frame.length,
-      fields: frame.fields.map((one) => field(one, frame, data, replace)),
+      fields: frame.fields.map((one) => field(one, frame, data)),
     })),
     numbers: numbers ? numbers.map(({ display }) => ({ title: display.title ?? '', ...shown(display) })) : null,
     missing,
@@ -116,11 +117,11 @@ async function main() {
   }
   const named = (color) => theme.visualization.getColorByName(color);
   const colours = Object.fromEntries((asked.colours ?? []).map((color) => [color, named(color)]));
-  const dashboards = (asked.texts ?? []).map(([words, variables]) => {
-    const missing = [];
-    return { text: interpolated(words, { variables, scoped: {}, format: undefined, missing }), missing };
-  });
-  process.stdout.write(JSON.stringify({ panels, units: units(), colours, texts: dashboards }));
+  const notes = [];
+  for (const { note, answer } of asked.notes ?? []) {
+    notes.push(await events(note, answer));
+  }
+  process.stdout.write(JSON.stringify({ panels, units: units(), colours, notes, schema: defaultDashboard.schemaVersion }));
 }
 
 main();

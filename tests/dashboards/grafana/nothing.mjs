@@ -1,3 +1,4 @@
-// Stands for @grafana/runtime and react-use: what needs them (links to traces, hooks of pages) is never called.
+// Stands for what only pages and links to traces need, and nobody calls here.
+export const AnnotationQueryEditor = undefined;
 export const getDataSourceSrv = () => undefined;
 export const usePrevious = () => undefined;
