@@ -37,7 +37,7 @@ FLEET = {
     "urgency": "number", "engine": "string", "model": "string", "bottleneck": "string", "mode": "string",
     "severity": "string", "confidence": "string", "waiting": "number", "running": "number", "blocked": "number",
     "used_low_tokens": "number", "used_high_tokens": "number", "capacity_tokens": "number",
-    "ttft_p99_low_seconds": "number", "ttft_p99_high_seconds": "number", "l2": "string", "headline": "string",
+    "ttft_p99_low_seconds": "number", "ttft_p99_high_seconds": "number", "l2": "string",
     "remedy": "string", "since": "timestamp_epoch",
 }  # fmt: skip
 
@@ -119,26 +119,17 @@ NAMES = {
 
 def worst() -> Panel:
     """The table."""
-    made = transformed(rows([Rows("fleet", FLEET, chosen())], "urgency"), organize={"renameByName": NAMES})
+    columns = {name: kind for name, kind in FLEET.items() if name != "running"}
+    made = rows([Rows("fleet", columns, chosen())], "urgency", "blocked")
+    transformed(made, organize={"renameByName": NAMES})
     coloured(made, "urgency", texts(URGENCY))
     coloured(made, "bottleneck", bottlenecks())
     coloured(made, "L2", [*l2_states(), nothing("unknown")])
     gauge(made, "blocked", blocked())
     for name in ("KV held ≥", "KV held ≤", "KV pool"):
         column(made, name, unit="short", custom_width=95)
-    wide(
-        made,
-        urgency=90,
-        bottleneck=100,
-        mode=110,
-        confidence=105,
-        waiting=80,
-        running=85,
-        blocked=105,
-        L2=115,
-        since=120,
-    )
-    column(made, "running", decimals=0)
+    wide(made, urgency=90, engine=180, bottleneck=100, mode=110, confidence=105, waiting=80, L2=115, since=145)
+    column(made, "remedy", custom_inspect=True)
     column(made, "since", unit="dateTimeFromNow")
     hidden(made, "severity")
     for name in (COLUMNS["Value #E"], COLUMNS["Value #F"]):
@@ -146,7 +137,7 @@ def worst() -> Panel:
     linked(made, "bottleneck", "What it means", f"{DOCS}/verdicts.md")
     words = (
         "One line a rank, the most urgent first, with the first remedy. A number with a range has two columns: at "
-        "least, at most."
+        "least, at most. KV is in tokens."
     )
     return _panel(made, "Engines, worst first", words, (24, 10))
 
@@ -172,19 +163,19 @@ def _imbalance() -> Iterator[Panel]:
         name: FLEET[name] for name in ("model", "waiting", "running", "blocked", "used_low_tokens", "used_high_tokens")
     }
     ends = {"waiting": ["min", "max"], "running": ["min", "max"], "blocked": ["min", "max"]}
-    made = rows([Rows("fleet", columns, chosen())], "blocked, most")
-    names = {f"{name} ({end})": f"{name}, {word}" for name in ends for end, word in (("min", "least"), ("max", "most"))}
-    names |= {"used_low_tokens (min)": "KV held, least", "used_high_tokens (max)": "KV held, most"}
+    made = rows([Rows("fleet", columns, chosen())], "blocked max")
+    names = {f"{name} ({end})": f"{name} {end}" for name in ends for end in ("min", "max")}
+    names |= {"used_low_tokens (min)": "KV held min", "used_high_tokens (max)": "KV held max"}
     grouped = _grouped("model", **ends, used_low_tokens=["min"], used_high_tokens=["max"])
     transformed(made, groupBy=grouped, organize={"renameByName": names})
-    for name in ("blocked, least", "blocked, most"):
+    for name in ("blocked min", "blocked max"):
         column(made, name, unit="percentunit", decimals=0)
-    for name in ("running, least", "running, most"):
+    for name in ("running min", "running max"):
         column(made, name, decimals=0)
-    for name in ("KV held, least", "KV held, most"):
+    for name in ("KV held min", "KV held max"):
         column(made, name, unit="short")
     words = (
         "Smallest and largest of each model's ranks. Far apart while somebody waits: requests are not spread by what "
-        "is free."
+        "is free. KV is in tokens."
     )
     yield _panel(made, "Imbalance within a model", words, (12, 8))

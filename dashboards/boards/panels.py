@@ -109,10 +109,10 @@ def bars(queries: Sequence[Query], unit: str, mappings: Sequence[ValueMapping] =
     return asked(made, queries)
 
 
-def rows(queries: Sequence[Query], first: str) -> Panel:
-    """A table, the largest of column `first` on top."""
+def rows(queries: Sequence[Query], *largest: str) -> Panel:
+    """A table, the largest of these columns on top: of the first, among equals of the second, and so on."""
     made = table.Panel().unit("none").filterable(True).cell_height(kinds.TableCellHeight.SM)
-    made.sort_by([common.TableSortByFieldState().display_name(first).desc(True)])
+    made.sort_by([common.TableSortByFieldState().display_name(name).desc(True) for name in largest])
     return asked(made, queries)
 
 

@@ -20,9 +20,8 @@ from .seen import Grafana
 Boards = Mapping[str, dict[str, Any]]
 ALL = {"model": "$__all", "engine": "$__all", "bottleneck": "$__all"}
 COLUMNS = [
-    "urgency", "engine", "model", "bottleneck", "mode", "confidence", "waiting", "running", "blocked",
-    "KV held ≥", "KV held ≤", "KV pool", "TTFT P99 ≥", "TTFT P99 ≤", "L2", "headline",
-    "remedy", "since",
+    "urgency", "engine", "model", "bottleneck", "mode", "confidence", "waiting", "blocked",
+    "KV held ≥", "KV held ≤", "KV pool", "TTFT P99 ≥", "TTFT P99 ≤", "L2", "remedy", "since",
 ]  # fmt: skip
 MAY_BE_EMPTY = {"Critical", "L1-bound", "Not known"}
 
