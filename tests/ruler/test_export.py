@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,13 @@ def test_committed_rules_are_current() -> None:
     assert {path.name for path in COMMITTED.iterdir()} == set(made)
     for name, text in made.items():
         assert (COMMITTED / name).read_text() == text, f"run `diagnose rules export -o rules/prometheus` ({name})"
+
+
+def test_no_rule_is_tied_to_the_end_of_a_query() -> None:
+    """A replay asks for the whole past of a rule in one query."""
+    assert [
+        rule for rule in rules_of((COMMITTED / RECORDING).read_text()) if re.search(r"@ |end\(\)", rule["expr"])
+    ] == []
 
 
 def test_promtool_accepts_the_rules() -> None:
