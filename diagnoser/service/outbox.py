@@ -152,7 +152,7 @@ class Outbox:
 
     def problems(self) -> tuple[str, ...]:
         """What to alarm about: receivers that fail, messages that were given up."""
-        failing = [f"receiver {name}: {lane.problem}" for name, lane in self._lanes.items() if lane.problem]
-        many = "message was" if self.dead == 1 else "messages were"
-        dead = [f"{self.dead} {many} given up: see the outbox's dead items."] if self.dead else []
-        return (*failing, *dead)
+        failing = [f"the receiver {name} fails: {lane.problem}" for name, lane in self._lanes.items() if lane.problem]
+        one = "1 message was given up: see the outbox's dead items."
+        more = f"{self.dead} messages were given up: see the outbox's dead items."
+        return (*failing, *([one if self.dead == 1 else more] if self.dead else ()))

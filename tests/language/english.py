@@ -48,6 +48,23 @@ def of_code() -> Iterator[tuple[str, str]]:
         yield from ((text.strip(ENDS), name) for text in _texts(tree) if " " in text.strip())
 
 
+def of_problems() -> Iterator[tuple[str, str]]:
+    """(template, module) of what the service says is wrong with itself, its sources and its receivers."""
+    for file in sorted((PACKAGE / "service").rglob("*.py")):
+        where = str(file.relative_to(PACKAGE))
+        for node in ast.walk(ast.parse(file.read_text())):
+            if _is_problem(node):
+                yield from ((text.strip(ENDS), where) for text in _texts(node) if WORDS.search(HOLES.sub("", text)))
+
+
+def _is_problem(node: ast.AST) -> bool:
+    if isinstance(node, ast.Assign):
+        return any(isinstance(one, ast.Attribute) and one.attr.endswith("problem") for one in node.targets)
+    if isinstance(node, ast.FunctionDef):
+        return node.name in ("problems", "_problems", "reason", "_meaning")
+    return isinstance(node, ast.Call) and _called(node) in ("DiscoveryError", "Outcome")
+
+
 def _texts(node: ast.AST) -> Iterator[str]:
     """Strings and f-strings below, without docstrings."""
     for child in ast.iter_child_nodes(node):

@@ -17,7 +17,7 @@ from diagnoser.language.catalogue import HOLE, LOCALE, catalogue, holes
 from diagnoser.rulebook.load import load
 from diagnoser.service.notify.words import PHRASES
 from diagnoser.units import FORMATS
-from language.english import alternatives, of_code, of_reasons, of_rules
+from language.english import alternatives, of_code, of_problems, of_reasons, of_rules
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -29,7 +29,7 @@ FIXED = {"message": set(PHRASES.values()), "explain": set(WORDS)}
 def english() -> dict[str, str]:
     """Every English template and where it is from. What is nothing but a value needs no translation."""
     rules = [(one, where) for text, where in of_rules(load([data_dir("rules")])) for one in alternatives(text)]
-    found = (*rules, *of_code(), *of_reasons())
+    found = (*rules, *of_code(), *of_reasons(), *of_problems())
     return {text: where for text, where in found if HOLE.sub("", text).strip()}
 
 

@@ -189,6 +189,8 @@ def test_reload_is_all_or_nothing() -> None:
         assert refused.status_code == 409 and "unknown key" in refused.json()["detail"]
         assert web.json("/api/v1/config/status")["ok"] is False
         assert any("unknown key" in problem for problem in web.json("/api/v1/status")["problems"])
+        chinese = web.json("/api/v1/status", params={"language": "zh"})["problems"]
+        assert any(problem.startswith("新配置没有生效：") for problem in chinese)
 
 
 def test_ready_only_once_something_was_evaluated() -> None:

@@ -22,7 +22,7 @@ SAYING = (
     "/api/v1/engines", "/api/v1/verdicts", ENGINE, f"{ENGINE}/verdict", f"{ENGINE}/checklist", f"{ENGINE}/what-if",
     f"{ENGINE}/capacity", "/api/v1/history/verdicts", "/api/v1/transitions", "/api/v1/events?seconds=0.1",
     "/api/v1/rules", "/api/v1/rules/checks", "/api/v1/rules/checks/head_does_not_fit", "/api/v1/grafana/fleet",
-    "/api/v1/grafana/timeline", "/api/v1/grafana/annotations",
+    "/api/v1/grafana/timeline", "/api/v1/grafana/annotations", "/api/v1/status",
 )  # fmt: skip
 """Every GET that answers with sentences."""
 

@@ -102,7 +102,7 @@ def test_a_reload_that_cannot_work_changes_nothing(tmp_path: Path) -> None:
             await made.use(notify(receivers=[{**HOOK, "name": "new"}]), WebhookSettings(), "http://d")
             await made.outbox.add([item("b", "new")])
             await until(lambda: made.problems())
-            assert made.problems() == ("receiver new: the connection failed (ConnectError)",)
+            assert made.problems() == ("the receiver new fails: the connection failed (ConnectError)",)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             await made.close()

@@ -53,7 +53,7 @@ def test_a_server_that_is_not_there_yet_gets_it_later() -> None:
         async with opened() as history, running(history, webhook("hook", "http://127.0.0.1:9")) as outbox:
             await outbox.add([item("a")])
             await until(lambda: outbox.problems())
-            assert outbox.problems() == ("receiver hook: the connection failed (ConnectError)",)
+            assert outbox.problems() == ("the receiver hook fails: the connection failed (ConnectError)",)
             await outbox.use({"hook": webhook("hook", hook.url)})
             assert (await hook.next()).headers["Idempotency-Key"] == "a"
 

@@ -12,7 +12,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from diagnoser import __version__
+from diagnoser.language import told
 from diagnoser.service.api import models, views
+from diagnoser.service.api.languages import Spoken
 from diagnoser.service.api.problems import Problem
 
 Page = Callable[[], tuple[bytes, str]]
@@ -57,7 +59,7 @@ def _packed(page: Page) -> tuple[bytes, str]:
 
 
 @router.get("/api/v1/status", summary="The service itself")
-async def status(request: Request) -> models.Status:
+async def status(request: Request, language: Spoken) -> models.Status:
     """Version, targets, history, notifications, configuration, and what is wrong with any of them."""
     service = views.service_of(request)
     targets = service.targets()
@@ -73,7 +75,7 @@ async def status(request: Request) -> models.Status:
         history={"healthy": service.history.healthy, "problem": service.history.problem},
         notifications=_notifications(request),
         config=_config(request),
-        problems=_problems(request),
+        problems=[told(problem, language) for problem in _problems(request)],
     )
 
 

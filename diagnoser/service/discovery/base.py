@@ -55,7 +55,7 @@ def target_groups(text: str, where: str) -> list[Found]:
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise DiscoveryError(f"{where}: neither JSON nor YAML ({str(error).splitlines()[0]})") from None
     if not isinstance(data, list):
-        raise DiscoveryError(f"{where}: must be a list of {{targets: [...], labels: {{...}}}}")
+        raise DiscoveryError(f"{where}: must be a list of `targets` with `labels`")
     found = [one for place, group in enumerate(data) for one in _group(group, f"{where}: entry {place}")]
     if len(found) > MAX_TARGETS:
         raise DiscoveryError(f"{where}: {len(found)} targets, more than {MAX_TARGETS}")
