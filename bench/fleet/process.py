@@ -14,6 +14,7 @@ from types import TracebackType
 import httpx
 
 READY_SECONDS, STOP_SECONDS = 600.0, 120.0
+"""A server that holds ten thousand engines takes its time."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ def running(binary: str, package: str, words: Sequence[str], listen: str, health
     found = shutil.which(binary)
     if found is None:
         raise SystemExit(f"{binary} is missing: apt-get install -y --no-install-recommends {package}")
-    address, start = f"127.0.0.1:{_free_port()}", time.perf_counter()
+    address, start = f"127.0.0.1:{free_port()}", time.perf_counter()
     log = folder / f"{binary}.log"
     with log.open("wb") as out:
         process = subprocess.Popen([found, *words, f"{listen}{address}"], stdout=out, stderr=subprocess.STDOUT)
     try:
-        _await(process, f"http://{address}{health}", log)
+        await_ready(process, f"http://{address}{health}", log)
     except BaseException:
         process.kill()
         process.wait()
@@ -70,8 +71,9 @@ def running(binary: str, package: str, words: Sequence[str], listen: str, health
     return Running(process, f"http://{address}", time.perf_counter() - start)
 
 
-def _await(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    end = time.monotonic() + READY_SECONDS
+def await_ready(process: subprocess.Popen[bytes], url: str, log: Path, seconds: float = READY_SECONDS) -> None:
+    """Returns once it answers 200 there. RuntimeError with the end of its log if it ends or never does."""
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended at once:\n{log.read_text()[-2000:]}")
@@ -81,10 +83,11 @@ def _await(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
         except httpx.HTTPError:
             pass
         time.sleep(0.05)
-    raise RuntimeError(f"{url} is not ready after {READY_SECONDS:g} s:\n{log.read_text()[-2000:]}")
+    raise RuntimeError(f"{url} is not ready after {seconds:g} s:\n{log.read_text()[-2000:]}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from prometheus.servers import _running, free_port, prometheus
+from prometheus.servers import free_port, prometheus, started
 from story import BOOK
 
 from diagnoser.promql.export import RECORDING, Export, files
@@ -99,7 +99,7 @@ def serving(folder: Path, settings: Mapping[str, Any]) -> Iterator[str]:
     path = folder / "diagnoser.yaml"
     path.write_text(json.dumps({**settings, "web": {"listen": address}}))
     words = [sys.executable, "-m", "diagnoser", "serve", "--config", str(path)]
-    with _running(words, folder / "serve.log", f"http://{address}", "/healthz"):
+    with started(words, folder / "serve.log", f"http://{address}", "/healthz"):
         yield address
 
 

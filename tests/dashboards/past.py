@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import yaml
-from prometheus.servers import Stored, _running, binary, free_port
+from prometheus.servers import Stored, binary, free_port, started
 from story import BOOK
 
 from diagnoser.model import Fact, Target
@@ -75,7 +75,7 @@ class Past:
         words += ["--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]
         # Imported blocks have no staleness markers: a series ends with its last sample.
         words.append(f"--query.lookback-delta={STEP * 1000 - 100:.0f}ms")
-        with _running(words, self.folder / "prometheus.log", f"http://127.0.0.1:{port}", "/-/ready") as self.url:
+        with started(words, self.folder / "prometheus.log", f"http://127.0.0.1:{port}", "/-/ready") as self.url:
             yield
 
     def get(self, path: str, **parameters: Any) -> Any:

@@ -13,7 +13,8 @@ from typing import Any
 
 import httpx
 import yaml
-from prometheus.servers import _running, free_port
+from prometheus import servers
+from prometheus.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: Mapping[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
@@ -91,7 +92,7 @@ def running(folder: Path) -> Iterator[Stack]:
     with ExitStack() as started:
         for name in PORTS:
             url = f"http://{stack.address(name)}"
-            started.enter_context(_running(stack.words(name), folder / f"{name}.log", url, READY[name]))
+            started.enter_context(servers.started(stack.words(name), folder / f"{name}.log", url, READY[name]))
         yield stack
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,17 +17,12 @@ from service.poll_kit import HEALTHY as CALM
 from service.poll_kit import PREEMPTING, address, engine, sends, site
 from service.web_kit import BOUND, HEALTHY, Web
 
+from bench.fleet.process import free_port
 from diagnoser.service.api.tokens import hash_of, new_token
 from page.kit import GIVE_UP_SECONDS, LIVE, ROWS, Tab, now, served, until
 
 REFUSED = ("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE")
 """What Chromium itself writes on the console while nobody answers; no page can prevent it."""
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from bench.fleet.process import await_ready, free_port
 from diagnoser.sources.recording import RecordedTarget
 
 PACKAGES = {
@@ -86,7 +85,7 @@ def prometheus(folder: Path, stored: Iterable[Stored] = (), config: str = "") ->
     port = free_port()
     words = [binary("prometheus"), f"--config.file={settings}", f"--storage.tsdb.path={data}"]
     words += ["--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]
-    with _running(words, folder / "prometheus.log", f"http://127.0.0.1:{port}", "/-/ready") as url:
+    with started(words, folder / "prometheus.log", f"http://127.0.0.1:{port}", "/-/ready") as url:
         yield url
 
 
@@ -100,7 +99,7 @@ def victoria(folder: Path, stored: Iterable[Stored] = (), labels: int = 60) -> I
     words = [binary("victoria-metrics"), f"-storageDataPath={folder / 'vm'}", f"-httpListenAddr=127.0.0.1:{port}"]
     words += ["-retentionPeriod=100y", "-loggerLevel=ERROR", f"-maxLabelsPerTimeseries={labels}"]
     folder.mkdir(parents=True, exist_ok=True)
-    with _running(words, folder / "vm.log", f"http://127.0.0.1:{port}", "/health") as url:
+    with started(words, folder / "vm.log", f"http://127.0.0.1:{port}", "/health") as url:
         for one in stored:
             body = "\n".join(one.lines(1000)) + "\n"
             sent = httpx.post(f"{url}/api/v1/import/prometheus", content=body, timeout=60, trust_env=False)
@@ -110,11 +109,12 @@ def victoria(folder: Path, stored: Iterable[Stored] = (), labels: int = 60) -> I
 
 
 @contextmanager
-def _running(words: list[str], log: Path, url: str, health: str) -> Iterator[str]:
+def started(words: list[str], log: Path, url: str, health: str) -> Iterator[str]:
+    """A server that runs until the block ends; gives its URL once it answers."""
     with log.open("wb") as out:
         process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT)
         try:
-            _wait(process, url + health, log)
+            await_ready(process, url + health, log, READY_SECONDS)
             yield url
         finally:
             process.terminate()
@@ -123,23 +123,3 @@ def _running(words: list[str], log: Path, url: str, health: str) -> Iterator[str
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    end = time.monotonic() + READY_SECONDS
-    while time.monotonic() < end:
-        assert process.poll() is None, f"the server ended at once:\n{log.read_text()[-2000:]}"
-        try:
-            if httpx.get(url, timeout=1, trust_env=False).status_code == 200:
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError(f"{url} is not ready after {READY_SECONDS:g} s:\n{log.read_text()[-2000:]}")
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

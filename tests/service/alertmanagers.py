@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from prometheus.servers import _wait, free_port, prometheus
+from prometheus.servers import READY_SECONDS, prometheus
+
+from bench.fleet.process import await_ready, free_port
 
 __all__ = ["Alertmanager", "alertmanager", "free_port", "prometheus_that_alerts"]
 BINARY = "prometheus-alertmanager"
@@ -62,7 +64,7 @@ def alertmanager(folder: Path, webhook: str = "", port: int = 0) -> Iterator[Ale
     with (folder / "alertmanager.log").open("wb") as out:
         process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT)
         try:
-            _wait(process, f"http://{address}/-/ready", folder / "alertmanager.log")
+            await_ready(process, f"http://{address}/-/ready", folder / "alertmanager.log", READY_SECONDS)
             yield Alertmanager(f"http://{address}", process)
         finally:
             process.kill()
