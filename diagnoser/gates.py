@@ -52,6 +52,8 @@ class _Tally:
                 self.excluded[gate] += part * seconds
 
 
+UPPER = "queue_upper_ratio"
+"""Bounds the time in which somebody can have waited: pages far apart catch a moment's queue by chance."""
 Where = tuple[int, float, float]
 """An interval: index of its window, start and end (unix seconds)."""
 
@@ -77,16 +79,35 @@ def attribute_columns(
     table = Table(columns, len(where))
     closed = [(sign, _closed(sign, table)) for sign in book.gates]
     tallies = [_Tally.empty(book.gate_names()) for _ in windows]
-    late = book.number("late_part_ratio")
+    late, trust = book.number("late_part_ratio"), _trust(columns, where, signals.get(UPPER), len(windows))
     for i, (index, start, end) in enumerate(where):
         window_end, seconds = windows[index]
+        queue = columns["queue_present_ratio"][i]
         tallies[index].add(
             end - start,
-            columns["queue_present_ratio"][i],
+            None if queue is None else queue * trust[index],
             [(sign, holds[i]) for sign, holds in closed],
             late=start >= window_end - late * seconds,
         )
     return [_signals(tally) for tally in tallies]
+
+
+def _trust(
+    columns: Mapping[str, list[float | None]],
+    where: Sequence[Where],
+    upper: Sequence[float | None] | None,
+    windows: int,
+) -> list[float]:
+    """How much of the queue that the pages show there can have been, a window: 1 where nothing bounds it."""
+    seen, total = [0.0] * windows, [0.0] * windows
+    for (index, start, end), queue in zip(where, columns.get("queue_present_ratio", ()), strict=True):
+        seen[index] += (queue or 0.0) * (end - start)
+        total[index] += end - start
+    most = upper or [None] * windows
+    return [
+        1.0 if bound is None or not shown else min(1.0, bound * time / shown)
+        for bound, shown, time in zip(most, seen, total, strict=True)
+    ]
 
 
 def never_waited(book: Rulebook, standing: float) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from diagnoser.gates import UPPER
 from diagnoser.promql.dialect import FamilyDialect
 from diagnoser.promql.sets import Words, sets
 from diagnoser.promql.text import duration
@@ -128,7 +129,7 @@ def decisive(book: Rulebook) -> tuple[str, ...]:
     conditions = [c for check in checks for c in (check.yes, check.no) if c is not None]
     conditions += [gate.when for gate in book.gates if gate.when is not None]
     named = {leaf.signal for c in conditions for leaf in leaves(c) if isinstance(leaf, Compare)}
-    return tuple(s.name for s in signals() if s.name in named or s.name in SHOWN)
+    return tuple(s.name for s in signals() if s.name in {*named, *SHOWN, UPPER})
 
 
 def _deciding(book: Rulebook) -> set[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from diagnoser.gates import UPPER
 from diagnoser.promql.dialect import FamilyDialect
 from diagnoser.promql.peers import peer_vectors
 from diagnoser.promql.plan import SHOWN, decisive
@@ -113,9 +114,14 @@ class Recorder:
     def shares(self) -> Iterator[Record]:
         """Shares of the window, and how far each gate leads."""
         queue, range_ = self.now("queue_present_ratio"), f"[{self.window}]"
+        trust, whole = self.of("queue_trust_ratio"), {gate.gate for gate in self.book.gates if gate.whole}
+        shown = f"(avg_over_time({queue}{range_}) > 0)"
+        bound = f"clamp_max({self.of(UPPER)} / {shown}, 1) or " if UPPER in self.able else ""
+        yield Record(trust, bound + ones(f"avg_over_time({queue}{range_})"))
         for gate in self.book.gate_names():
-            closed = f'{self.now("closed")}{{gate="{gate}"}}{range_}'
-            yield Record(self.of("share"), f"avg_over_time({closed})", {"gate": gate})
+            closed = f'avg_over_time({self.now("closed")}{{gate="{gate}"}}{range_})'
+            text = closed if gate in whole else f"{closed} * ignoring (gate) {trust}"
+            yield Record(self.of("share"), text, {"gate": gate})
         share = self.of("share")
         for gate in self.book.gate_names():
             others = f'max without (gate) ({share}{{gate!="{gate}"}})'
@@ -126,10 +132,10 @@ class Recorder:
             yield Record(self.of("excluded"), f"{open_} / ignoring (gate) {waited} or {never}", {"gate": gate})
         yield Record(self.of("blocked_ratio"), f"clamp_max(sum without (gate) ({share}), 1)")
         third = duration_name(self._plain.span.window * self.book.number("late_part_ratio"))
-        yield Record(self.of("late_blocked_ratio"), f"avg_over_time({queue}[{third}])")
-        late, whole = self.of("late_blocked_ratio"), f"avg_over_time({queue}{range_})"
+        yield Record(self.of("late_blocked_ratio"), f"avg_over_time({queue}[{third}]) * {trust}")
+        late, all_ = self.of("late_blocked_ratio"), f"avg_over_time({queue}{range_}) * {trust}"
         part = self.book.number("late_part_ratio")
-        yield Record(self.of("blocked_change_ratio"), f"{late} - ({whole} - {part:g} * {late}) / {1 - part:g}")
+        yield Record(self.of("blocked_change_ratio"), f"{late} - ({all_} - {part:g} * {late}) / {1 - part:g}")
 
     # ---------------------------------------------------------------- checks and verdicts
 

@@ -218,3 +218,27 @@ def test_a_percentile_is_quoted_as_its_bucket() -> None:
     (found,) = play(polls, 1)
     assert any("(20 s, 40 s]" in sentence for sentence in found.verdict.because)
     assert (found.signals["ttft_p99_low_seconds"].value, found.signals["ttft_p99_high_seconds"].value) == (20.0, 40.0)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "preempted", "bottleneck"),
+    [
+        # one page of five catches a moment's queue; ten first tokens took 5 s together in that minute
+        ((0, 0, 2, 0, 0), 0, "none"),
+        # two pages in a row: whoever waits and goes without a first token is counted nowhere
+        ((0, 2, 2, 0, 0), 0, "l1"),
+        # requests that were thrown out wait too, and had their first token before
+        ((0, 0, 2, 0, 0), 3, "l1"),
+        # who waits at the end has no first token yet
+        ((0, 0, 2, 0, 2), 0, "l1"),
+    ],
+)
+def test_a_queue_that_pages_catch_by_chance_lasts_no_longer_than_first_tokens_took(
+    waiting: tuple[int, ...], preempted: int, bottleneck: str
+) -> None:
+    polls = [
+        steady(i, waiting=w, usage=0.97, running=5 + i % 3, preempted=preempted * i) | pool(256)
+        for i, w in enumerate(waiting)
+    ]
+    (found,) = play(polls, 15)
+    assert found.verdict.bottleneck == bottleneck

@@ -65,6 +65,7 @@ BEGUN = (
             "arrival_rate",
             "waiting_ahead_requests",
             "ttft_queue_age_estimate_seconds",
+            "queue_upper_ratio",
             "token_seconds_per_request",
             "service_rate_max",
             "rho",
