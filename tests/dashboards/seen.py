@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,12 @@ def _tool(name: str) -> str:
 
 def _install(folder: Path) -> None:
     words = [_tool("npm"), "ci", "--no-progress"]
-    made = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    # The wheel's node trusts the authorities that it was built with; a registry behind a proxy has the system's.
+    options = f"{os.environ.get('NODE_OPTIONS', '')} --use-system-ca".strip()
+    made = subprocess.run(
+        words, cwd=folder, env={**os.environ, "NODE_OPTIONS": options}, capture_output=True, text=True,
+        timeout=INSTALL_SECONDS,
+    )  # fmt: skip
     if made.returncode != 0:
         raise NotInstalled(
             "npm could not install Grafana's libraries, with which dashboards are tested. It needs an npm registry, the"
