@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from diagnoser.engines.base import HISTOGRAMS, READINGS, Alias
 from diagnoser.engines.page import Found, Reader, describe
 from diagnoser.engines.versions import Span
-from diagnoser.model import BadSeries, Reading
+from diagnoser.model import NOT_IN_VERSION, BadSeries, Reading
 from diagnoser.units import IMPOSSIBLE_RATIO
 
 Aliases = Mapping[str, Sequence[Alias]]
@@ -102,7 +102,7 @@ def why_missing(aliases: Sequence[Alias], span: Span, title: str) -> str:
     if any(alias.holds == "proven" for alias in aliases):
         return f"{newest.metric}: {newest.note} (this page is {shown})"
     if not possible and span.before(newest.since):
-        return f"not in this version: {newest.metric} is first in {title} {newest.since}, this page is {shown}"
+        return f"{NOT_IN_VERSION}: {newest.metric} is first in {title} {newest.since}, this page is {shown}"
     if not possible:
         return f"gone in this version: {newest.metric} was last in {title} {newest.until}, this page is {shown}"
     when = newest.note or "no sample yet, or left out of this page"

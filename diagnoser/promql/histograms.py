@@ -10,6 +10,7 @@ from collections.abc import Callable
 from diagnoser.engines.base import Alias
 from diagnoser.engines.versions import parse
 from diagnoser.promql.aliases import Aliases
+from diagnoser.promql.text import ones
 
 AT_THE_EDGE = "1e-18"
 """A quantile so small that interpolation adds nothing to the lower edge of the bucket."""
@@ -23,7 +24,7 @@ def edge_of(here: Aliases, alias: Alias, q: float, side: str, shape: Callable[[s
     labels = here.place if alias.scope == "server" else here.labels
     step = f"({buckets} >= bool on ({labels}) group_left () ({q:g} * ({count} > 0)))"
     if side == "top":  # one observation beyond it, and a quantile there reads the edge before +Inf
-        edge = f'histogram_quantile(1, label_replace({count} ^ 0, "le", "+Inf", "", "") or {buckets} * 0)'
+        edge = f'histogram_quantile(1, label_replace({ones(count)}, "le", "+Inf", "", "") or {buckets} * 0)'
     elif side == "low":
         edge = f"histogram_quantile({AT_THE_EDGE}, {step})"
     else:

@@ -15,7 +15,7 @@ from diagnoser.promql.dialect import FamilyDialect
 from diagnoser.promql.peers import peer_vectors
 from diagnoser.promql.plan import SHOWN, decisive
 from diagnoser.promql.sets import Sets, Words, sets
-from diagnoser.promql.text import duration
+from diagnoser.promql.text import duration, ones
 from diagnoser.rulebook.conditions import Compare, leaves
 from diagnoser.rulebook.rules import Check, Rulebook, VerdictRule
 from diagnoser.signals.base import intervals
@@ -223,11 +223,6 @@ def duration_name(seconds: float) -> str:
 def nameless(text: str) -> str:
     """Without the names of what it is made of: else two series over a range, where `or` changes its side."""
     return f"max without () ({text})"
-
-
-def ones(text: str) -> str:
-    """1 for every element. Not `^ 0`: of an element that is missing, VictoriaMetrics 1.79 makes 1 in a range query."""
-    return f"group without () ({text})"
 
 
 def _checked(book: Rulebook) -> tuple[str, ...]:

@@ -51,3 +51,8 @@ def _alternatives(values: list[str]) -> str:
 def _escaped(text: str) -> str:
     """RE2 needs a backslash before its own characters only."""
     return re.sub(r"([\\+*?()|\[\]{}^$])", r"\\\1", text)
+
+
+def ones(text: str) -> str:
+    """1 for every element. Not `^ 0`: of an element that is missing, VictoriaMetrics 1.79 makes 1 in a range query."""
+    return f"group without () ({text})"

@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parents[2] / "diagnoser"
 SENTENCES = ("ttft.py", "l2.py", "doubt.py", "whatif/changes.py", "whatif/load.py", "whatif/outcome.py")
 """Modules in which every text of two words is said to somebody."""
 REASONS = (
-    "engines", "tiers", "signals", "gates.py", "l2pages.py", "pipeline.py", "sources/http.py", "sources/base.py",
-    "sources/recording.py", "promql/onerank.py", "promql/recorded.py",
+    "engines", "model/engine.py", "tiers", "signals", "gates.py", "l2pages.py", "pipeline.py", "sources/http.py",
+    "sources/base.py", "sources/recording.py", "promql/onerank.py", "promql/recorded.py",
 )  # fmt: skip
 """Modules in which reasons stand between other texts."""
 FLAG_WORDS = re.compile(r"(?<![\w.:/_-])[a-z]{2,}(?: [a-z]{2,})+(?![\w.:/=_-])|(?<![\w-])(?:or|in|on|with|the) ")
